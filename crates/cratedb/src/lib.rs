@@ -54,11 +54,10 @@ mod verify;
 mod write;
 
 pub use connect::address::CrateServer;
-pub use connect::statements::{CrateReply, CrateStatements};
+pub use connect::sql::{CrateReply, CrateStatements};
 pub use explain::{CrateExplanation, ExplainedColumn, ExplainedWay};
 pub use options::{Binary, CrateOptions, Dates, LongText, Objects, Times, Timestamps, Transport};
-pub use records::prune::crate_prune;
-pub use records::status::crate_status;
+pub use records::commands::{crate_prune, crate_status};
 pub use records::stored_text::StoredText;
 pub use session::insertion::{InsertedPartition, Insertion};
 pub use table::existing::is_native_type;

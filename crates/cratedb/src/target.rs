@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use sawmill_loader::{
-    BatchEncoder, LoadOptions, Mode, RejectOptions, Remembered, SchemaChange, Session, TableName, Target,
-    setters,
+    BatchEncoder, LoadOptions, LoadRecord, Mode, RejectOptions, Remembered, SchemaChange, Session, TableName,
+    Target, setters,
 };
-use sawmill_source::{Control, Result, Source};
+use sawmill_source::{Control, Mapping, Result, Source};
 
 use crate::connect::address::CrateServer;
 use crate::connect::client::{Client, Cluster};
 use crate::encode::encoder::{CrateEncoder, EncodePlan, MAX_BATCH_BYTES};
 use crate::options::CrateOptions;
+use crate::records::checkpoint::Checkpoints;
+use crate::table::catalogue::exists;
 use crate::table::columns::{Key, MAX_TEXT_LENGTH, Plan};
 use crate::table::names::CrateTable;
 
@@ -182,6 +184,27 @@ impl Target for CrateDb {
         control: &Control<'_>,
     ) -> Result<Option<Remembered>> {
         self.remember(source, options, control)
+    }
+
+    fn loads_here(&self, options: &LoadOptions, control: &Control<'_>) -> Result<Vec<LoadRecord>> {
+        let table = self.table()?;
+        let mut client = Client::new(&Cluster::new(&self.server, options.patience, options.retries)?);
+        let sql = &mut client.on(control);
+        let exists = exists(sql, &table)?;
+        let checkpoints = Checkpoints::new(&self.checkpoint_schema);
+        let mut records = checkpoints.on(sql);
+        let loads =
+            if exists && records.exist()? { records.of_table(&table.to_string())? } else { Vec::new() };
+        Ok(loads.into_iter().map(|row| row.load).collect())
+    }
+
+    /// Hashed.
+    fn mapping_of_files(&self, source: &dyn Source) -> Mapping {
+        let mut mapping = source.facts().mapping;
+        if self.options.by_position {
+            mapping.columns += " by position";
+        }
+        mapping.hashed()
     }
 
     fn replacing(&self) -> Option<Box<dyn Target + '_>> {

@@ -51,7 +51,6 @@ mod history;
 mod identity;
 mod table;
 
-pub use engine::content_sum::{ContentSum, Sums, Tally};
 pub use engine::load::{
     Arrange, CHANNEL, LoadArranged, LoadOptions, backoff, load, load_in_order, refuse_cut_otherwise,
     retry_lost, retry_reached,
@@ -65,18 +64,17 @@ pub use engine::target::{
     Arrived, BatchEncoder, Block, LoadState, Mark, Marks, Parcel, Parcels, Refusal, Session, Target,
     UnitWriter,
 };
-pub use engine::verification::{Located, LocatedUnit, Verification};
+pub use engine::verification::{ContentSum, Located, LocatedUnit, Sums, Tally, Verification};
 pub use engine::worker::received;
 pub use history::append::{Encoding, History, remember};
-pub use history::lookup::{Found, adds_files, refuse_begun, refuse_changed, refuse_to_replace, taken};
+pub use history::lookup::{Found, refuse_begun, refuse_changed, refuse_to_replace, taken};
 pub use history::opening::{OnRecord, Standing, open};
 pub use history::portion::Portion;
 pub use history::presence::Presence;
-pub use history::record::{LoadRecord, Loads, RecordedUnit};
-pub use history::remembered::{AlreadyLoaded, Remembered, loaded_files};
+pub use history::record::{AlreadyLoaded, LoadRecord, Loads, RecordedUnit, Remembered};
 pub use history::taken_up::held_units;
 pub use identity::load_id::{id_of_names, load_id};
-pub use identity::reading::{Encoders, Reading, Reread};
+pub use identity::recheck::{Encoders, Reading, Reread};
 pub use identity::{REPLACED, RecordedFiles};
 pub use table::mode::Mode;
 pub use table::name::{MAX_LENGTH, PART, TableName, check_name, fitted, literal, quote};

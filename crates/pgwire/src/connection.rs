@@ -278,24 +278,28 @@ impl Connection {
         };
         self.aside.store(false, Relaxed);
         let mut asked = std::pin::pin!(asked);
+        let mut dead = None;
         loop {
             match runtime.block_on(watched(control, Some(self), asked.as_mut())) {
                 Ok(Waited::Done(Ok(value))) => return Ok(value),
                 Ok(Waited::Done(Err(WireError::Own(error)))) => return Err(error),
-                Ok(Waited::Done(Err(WireError::Server(error)))) => return Err(self.explain(runtime, &error)),
+                Ok(Waited::Done(Err(WireError::Server(error)))) => {
+                    let error = self.explain(runtime, &error);
+                    // What has come after it was asked may be that the process was ended for its silence.
+                    return Err(dead.filter(|_| error.kind() == Kind::Connection).unwrap_or(error));
+                }
                 Ok(Waited::Silent) => {
                     let before = self.progress.now();
                     let gone = self.ask_for_activity(control);
                     // An answer may have come while the server was asked.
                     let came = async { tokio::time::sleep(LOOK).await };
-                    if let Err(error) = gone
-                        && !runtime.block_on(async {
-                            came.await;
-                            self.progress.now() != before
-                        })
-                    {
-                        self.given_up.store(true, Relaxed);
-                        return Err(error);
+                    if let Err(error) = gone {
+                        runtime.block_on(came);
+                        if self.progress.now() == before || error.kind() != Kind::Connection {
+                            self.given_up.store(true, Relaxed);
+                            return Err(error);
+                        }
+                        dead = Some(error);
                     }
                 }
                 Err(cancelled) => {

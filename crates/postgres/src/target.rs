@@ -3,22 +3,24 @@
 use std::sync::Arc;
 
 use sawmill_loader::{
-    BatchEncoder, LoadOptions, Mode, RejectOptions, Remembered, SchemaChange, Session, TableName, Target,
-    retry_reached, setters,
+    BatchEncoder, LoadOptions, LoadRecord, Mode, RejectOptions, Remembered, SchemaChange, Session, TableName,
+    Target, retry_reached, setters,
 };
 use sawmill_pgcopy::{Buffers, Enums, ValueOptions};
-use sawmill_pgwire::Server;
-use sawmill_source::{Control, LineageColumns, Result, Source};
+use sawmill_pgwire::{Connection, KnownServer, Server};
+use sawmill_source::{Control, LineageColumns, Mapping, Result, Source};
 use serde::Serialize;
 
-use crate::encode::summing::SummingEncoder;
+use crate::encode::encoders::SummingEncoder;
 use crate::nested::child_tables::OneOfSeveral;
 use crate::partition::survey::Partitions;
+use crate::records::checkpoint::Checkpoints;
 use crate::rejected::file::RejectsOf;
 use crate::session::PostgresSession;
+use crate::table::catalogue::{Link, find};
 use crate::table::columns;
 use crate::table::new_table::TableKind;
-use crate::types::natural::Nested;
+use crate::types::made_types::Nested;
 use crate::write::upsert::{Matching, OnConflict};
 
 /// How rows get into a new table.
@@ -262,6 +264,34 @@ impl Target for Postgres {
         control: &Control<'_>,
     ) -> Result<Option<Remembered>> {
         self.remember(source, options, false, control)
+    }
+
+    fn loads_here(&self, options: &LoadOptions, control: &Control<'_>) -> Result<Vec<LoadRecord>> {
+        let checkpoints = Checkpoints::new(&self.checkpoint_schema)?;
+        self.retried(options.retries, control, || {
+            let connection = Connection::open(&self.server, control)?;
+            let link = Link::new(&connection, control);
+            let records = checkpoints.on(link);
+            let Some(found) = find(link, &self.table)? else { return Ok(Vec::new()) };
+            if !records.exist()? {
+                return Ok(Vec::new());
+            }
+            let server = KnownServer::new(&self.server, &connection, control)?;
+            let mut loads = records.of_table(&self.table.within(&found.schema), found.oid, &server, true)?;
+            loads.retain(|load| load.table_oid == found.oid);
+            Ok(loads)
+        })
+    }
+
+    fn mapping_of_files(&self, source: &dyn Source) -> Mapping {
+        let mut mapping = source.facts().mapping;
+        if self.by_position {
+            mapping.columns += " by position";
+        }
+        if let Some(zone) = self.values.timezone {
+            mapping.columns += &format!(" timezone {zone}");
+        }
+        mapping
     }
 
     fn replacing(&self) -> Option<Box<dyn Target + '_>> {

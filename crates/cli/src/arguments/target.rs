@@ -198,7 +198,7 @@ pub(crate) struct ConnectionArgs {
     ///
     /// 1 is enough for a PostgreSQL role that may have one connection.
     #[arg(long = "connections", alias = "degree", value_name = "N", allow_negative_numbers = true, value_parser = degree)]
-    degree: Option<NonZeroUsize>,
+    pub(crate) degree: Option<NonZeroUsize>,
     /// How long to wait before asking a silent server whether it still works, such as 90s, 5m or 1h. A CrateDB cluster
     /// may take as long to come back [default: 5m].
     #[arg(long, value_name = "DURATION", value_parser = sawmill_profile::parse_duration)]

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use sawmill_loader::{LoadOptions, and_more_files};
+use sawmill_loader::{LoadOptions, Target, and_more_files};
 use sawmill_profile::Profile;
 use sawmill_source::{Kind, Source, SourceFile};
 

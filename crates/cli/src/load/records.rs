@@ -12,7 +12,7 @@ use sawmill_source::Control;
 
 use crate::arguments::crate_options::CrateArgs;
 use crate::arguments::record_args::RecordArgs;
-use crate::arguments::target::{EffortArgs, TargetArgs};
+use crate::arguments::target::{ConnectionArgs, EffortArgs, TargetArgs};
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::screen::console::Console;
@@ -22,6 +22,9 @@ use crate::screen::phases;
 pub(super) struct ForgetArgs {
     #[command(flatten)]
     target: TargetArgs,
+    /// How long to wait before asking a silent PostgreSQL server whether it still works, such as 90s [default: 5m].
+    #[arg(long, value_name = "DURATION", value_parser = sawmill_profile::parse_duration)]
+    patience: Option<Duration>,
     #[command(flatten)]
     records: RecordArgs,
 }
@@ -212,7 +215,10 @@ fn pruned_lines(pruned: &Pruned) -> String {
 
 pub(super) fn forget(args: &ForgetArgs, console: Console) -> Result<()> {
     let phase = Profile::new().phase("forget");
-    let target = args.target.destination(&CrateArgs::default(), &EffortArgs::default())?;
+    let mut effort = EffortArgs::default();
+    effort.replace_connections(ConnectionArgs { patience: args.patience, ..ConnectionArgs::default() });
+    let target = args.target.destination(&CrateArgs::default(), &effort)?;
+    target.refuse_for_crate_db(args.patience.is_some(), "--patience")?;
     let target = args.records.apply(target);
     let forgotten = target.forget(&interrupt::control(&phase))?;
     console.result(&forgotten, || {

@@ -234,6 +234,8 @@ fn loads_are_listed_and_pruned_under_the_names_of_their_modes() {
     age(&bench, "days");
     let pruned = sawmill(words("prune", &url, &["--older-than", "90d"])).ok().out;
     assert!(pruned.contains("mode insert") && pruned.contains("2 loads"), "{pruned}");
+    let forgotten = sawmill(words("forget", &url, &["--table", "versions", "--patience", "20s"])).ok().out;
+    assert!(forgotten.contains("forgot 1 load"), "{forgotten}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ use serde::Deserialize;
 
 use crate::connect::address::{CrateServer, Node};
 use crate::connect::http::{HttpConnection, Limit, TransportError};
-use crate::connect::waiting::Outage;
+use crate::connect::sql::Outage;
 use crate::connect::{activity, tls};
 
 /// A cluster and the health of its nodes, shared by all connections of a load.

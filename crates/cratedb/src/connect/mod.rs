@@ -6,6 +6,4 @@ pub(crate) mod client;
 pub(crate) mod http;
 pub(crate) mod pg;
 pub(crate) mod sql;
-pub(crate) mod statements;
 pub(crate) mod tls;
-pub(crate) mod waiting;

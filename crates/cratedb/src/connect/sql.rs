@@ -1,15 +1,18 @@
 //! Statements to a cluster, and their answers.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
+use sawmill_profile::{Phase, Profile, turns};
 use sawmill_source::{Control, Error, Kind, Result};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::connect::address::CrateServer;
 use crate::connect::client::{Attempt, Client, Cluster, clip};
 use crate::connect::http::TransportError;
-use crate::connect::waiting::Waiting;
 use crate::table::names::CrateTable;
 
 /// A client's statements, under the control of one caller.
@@ -171,5 +174,117 @@ impl Answer {
         serde_json::from_str(&self.text).map_err(|error| {
             Error::new(Kind::Server, format!("cannot read the answer: {error}: {}", clip(&self.text)))
         })
+    }
+}
+
+/// One thread's connections to a cluster.
+pub struct CrateStatements {
+    client: Client,
+    phase: Phase,
+}
+
+/// The outcome of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CrateReply {
+    /// Status 200: the body.
+    Done(Vec<u8>),
+    /// The server refused it: CrateDB's code, and its message.
+    Refused(u32, String),
+    /// The server cannot have acted on it.
+    NotSent(String),
+    /// The server may have acted on it.
+    Unknown(String),
+}
+
+impl CrateStatements {
+    /// Connections to this cluster, opened when they are needed. An answer may take `timeout`.
+    ///
+    /// # Errors
+    /// Certificates that cannot be read.
+    pub fn new(server: &CrateServer, timeout: Duration) -> Result<Self> {
+        let server = CrateServer { timeout: Some(timeout), ..server.clone() };
+        let cluster: Arc<Cluster> = Cluster::new(&server, Duration::ZERO, 0)?;
+        Ok(Self { client: Client::new(&cluster), phase: Profile::new().phase("statements") })
+    }
+
+    /// Sends a request for `/_sql`, once.
+    pub fn send(&mut self, body: &[u8], cancel: &AtomicBool) -> CrateReply {
+        let control = Control::new(cancel, &self.phase);
+        let mut answer = Vec::new();
+        match self.client.attempt(&[body], &mut |bytes| answer = bytes.to_vec(), &control) {
+            Attempt::Done => CrateReply::Done(answer),
+            Attempt::ServerError(refusal) => CrateReply::Refused(refusal.code, refusal.message),
+            Attempt::TransportError(TransportError::NotSent(what)) => CrateReply::NotSent(what),
+            Attempt::TransportError(TransportError::Unknown(what)) => CrateReply::Unknown(what),
+            // Cancelled while it waited: it may have been sent.
+            Attempt::TransportError(TransportError::Cancelled(error)) => CrateReply::Unknown(error.what()),
+        }
+    }
+}
+
+/// Report waits longer than this.
+const SHORT: Duration = Duration::from_secs(1);
+
+/// The state of the cluster as a whole.
+#[derive(Debug, Default)]
+pub(crate) struct Outage {
+    /// Whether any node has ever answered.
+    pub reached: bool,
+    /// Whether the load has made or found its table: from then on an unknown one is not recovered yet.
+    pub table_known: bool,
+    /// When a connection was lost last.
+    pub lost: Option<Instant>,
+    /// Start of the outage that was reported.
+    reported: Option<Instant>,
+}
+
+impl Outage {
+    /// The message for the end of an outage that was reported.
+    pub(crate) fn over(&mut self) -> Option<String> {
+        let began = self.reported.take()?;
+        Some(format!(
+            "the server answers again after {:.0} s; the load continues",
+            turns::now().saturating_duration_since(began).as_secs_f64()
+        ))
+    }
+}
+
+/// The tries of one request.
+pub(crate) struct Waiting {
+    retries: u32,
+    tries: u32,
+    since: Instant,
+}
+
+impl Waiting {
+    /// Starts without failures. [`pause`](Self::pause) allows at least `retries` new tries, and further ones until
+    /// the cluster's patience runs out.
+    pub(crate) fn new(retries: u32) -> Self {
+        Self { retries, tries: 0, since: turns::now() }
+    }
+
+    /// Waits before the next try after a failure that passes.
+    ///
+    /// # Errors
+    /// The failure, once the patience has run out; a raised cancel flag.
+    pub(crate) fn pause(&mut self, error: Error, cluster: &Cluster, control: &Control<'_>) -> Result<()> {
+        if self.tries == 0 {
+            self.since = turns::now();
+        }
+        let waited = turns::now().saturating_duration_since(self.since);
+        if self.tries >= self.retries && waited >= cluster.patience {
+            return Err(error);
+        }
+        if waited >= SHORT && control.has_notices() {
+            let mut outage = cluster.outage();
+            if outage.reported.is_none() {
+                outage.reported = Some(self.since);
+                let most = cluster.patience.as_secs();
+                control.notice(&format!("{}: waiting for the server, up to {most} s", error.what()));
+            }
+        }
+        control.sleep(cluster.pause(self.tries))?;
+        self.tries += 1;
+        Ok(())
     }
 }

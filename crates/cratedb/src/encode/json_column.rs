@@ -14,11 +14,10 @@ use sawmill_pgcopy::{
     write_array, write_clock, write_hex, write_uuid,
 };
 
-use crate::encode::floats::Floats;
 use crate::encode::form::{Form, Member};
-use crate::encode::integers::{self, Scale, scale_of};
 use crate::encode::json;
 use crate::encode::native_column::NativeColumn;
+use crate::encode::numbers::{self, Floats, Scale, scale_of};
 
 /// A form and the array whose values it writes.
 pub(crate) struct JsonColumn<'a> {
@@ -165,9 +164,9 @@ impl JsonColumn<'_> {
                 let text: &[u8] = if values.value(row) { b"true" } else { b"false" };
                 out.extend_from_slice(text);
             }
-            Values::Int(values) => integers::write(values, row, out),
+            Values::Int(values) => numbers::write(values, row, out),
             Values::Decimal(values, from, to) => {
-                quoted(out, &|out| integers::write_decimal(values, row, *from, *to, out));
+                quoted(out, &|out| numbers::write_decimal(values, row, *from, *to, out));
             }
             Values::Real(values) => json::write_float(values.get(row) as f32, out),
             Values::Double(values) => json::write_float(values.get(row), out),

@@ -12,9 +12,9 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
 use sawmill_pgcopy::{ByteStrings, Fault, Items, Lists, Offsets, shown, utf8};
 
-use crate::encode::floats::Floats;
 use crate::encode::geometry::{Geometry, on_globe, point_from_text, write_position};
 use crate::encode::json;
+use crate::encode::numbers::Floats;
 use crate::table::native::{Native, coordinates};
 
 /// A column of one of these types.

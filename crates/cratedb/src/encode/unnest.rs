@@ -10,9 +10,8 @@ use std::ops::Range;
 use sawmill_pgcopy::{Fault, Integers, numeric};
 use tokio_postgres::types::Type;
 
-use crate::encode::floats::Floats;
-use crate::encode::integers::Scale;
 use crate::encode::json_column::{JsonColumn, Values};
+use crate::encode::numbers::{Floats, Scale};
 use crate::table::columns::{Column, Key, Plan};
 use crate::table::crate_type::CrateType;
 use crate::table::names::{CrateTable, quote};

@@ -8,8 +8,6 @@ use serde::Serialize;
 
 use crate::connect::client::{Client, Cluster};
 use crate::options::{LongText, Transport};
-use crate::session::evolving::Following;
-use crate::session::existing_plan;
 use crate::table::columns::{self, Column, Key, Purpose};
 use crate::table::crate_type::Layout;
 use crate::table::existing::Existing;
@@ -82,7 +80,7 @@ impl CrateDb {
         control: &Control<'_>,
     ) -> Result<CrateExplanation> {
         let table = self.table()?;
-        let (mut existing, mut following) = (Vec::new(), None);
+        let (mut existing, mut following) = (Vec::new(), (ColumnChanges::default(), None));
         let (planned, key) = match self.mode {
             Mode::Append => {
                 // Report a missing key instead of refusing it.
@@ -91,10 +89,10 @@ impl CrateDb {
                 let mut client = Client::new(&Cluster::new(&self.server, std::time::Duration::ZERO, 0)?);
                 let sql = &mut client.on(control);
                 let purpose = if self.evolves() { Purpose::Follow } else { Purpose::Write };
-                let (plan, _) = existing_plan(&lenient, source, &table, purpose, sql)?;
+                let (plan, _) = lenient.existing_plan(source, &table, purpose, sql)?;
                 existing = catalogue::columns(sql, &table)?;
                 if self.evolves() {
-                    following = Some(Following::new(self, source, &existing, &table)?);
+                    following = self.following(source, &existing, &table)?;
                 }
                 (plan.columns, plan.key)
             }
@@ -104,7 +102,7 @@ impl CrateDb {
         let batch_bytes = options.batch_bytes.clamp(4096, Self::MAX_BATCH_BYTES);
         Ok(CrateExplanation {
             ddl: match self.mode {
-                Mode::Append => following.as_ref().and_then(|following| following.statement.clone()),
+                Mode::Append => following.1,
                 _ => Some(ddl::create_table(
                     &table,
                     &planned,
@@ -128,7 +126,7 @@ impl CrateDb {
             // sent and its compressed copy; twice, for rows and columns.
             memory_bytes: (options.degree.max(1) * (CHANNEL + 4) * 2 * batch_bytes) as u64,
             columns,
-            changes: following.map(|following| following.changes).unwrap_or_default(),
+            changes: following.0,
         })
     }
 

@@ -4,11 +4,9 @@
 //! unit's rows. A crash between the two has the unit sent again, which its key makes harmless. (Names of
 //! schemas must not begin with an underscore in older versions.)
 
-mod loads;
 mod replaced;
-mod stored;
+mod rows;
 mod tables;
-mod units;
 
 use sawmill_loader::{LoadFacts, LoadRecord, RecordedFiles, Tally};
 use sawmill_source::{Error, Kind, Result};
@@ -19,9 +17,8 @@ use crate::connect::sql::Sql;
 use crate::records::lease::lease_name;
 use crate::records::shape::Shape;
 use crate::table::names::quote;
-pub(crate) use stored::{ago, by_time};
-use stored::{now, stored, stored_stamps};
-pub(crate) use units::UnitRecord;
+pub(crate) use rows::{UnitRecord, ago, by_time};
+use rows::{now, stored, stored_stamps};
 
 /// The tables of records.
 #[derive(Clone, Debug)]

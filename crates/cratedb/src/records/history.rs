@@ -1,13 +1,12 @@
 //! The history of a table: loads that earlier runs recorded, as an append looks them up.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use sawmill_loader::{
     BatchEncoder, Encoding, Found, History, LoadOptions, LoadRecord, Loads, Mode, Note, Portion,
-    RecordedFiles, RecordedUnit, Remembered, Tally, Verification, adds_files, load_id, loaded_files,
-    refuse_changed, remember,
+    RecordedFiles, RecordedUnit, Remembered, Tally, Target, Verification, load_id, refuse_changed, remember,
 };
 use sawmill_profile::{format_counted, format_grouped};
 use sawmill_source::{Control, Error, Kind, Mapping, Result, Source, UnitKey};
@@ -18,12 +17,10 @@ use crate::encode::encoder::{CrateEncoder, EncodePlan, file_hash, refused};
 use crate::records::checkpoint::{Checkpoints, LoadRow, Records, by_time};
 use crate::records::shape::Shape;
 use crate::records::void;
-use crate::session::existing_plan;
 use crate::session::prepare::{loaded_with_other_options, rows_missing};
-use crate::table::catalogue;
 use crate::table::columns::{Column, Key, Plan, Purpose};
 use crate::table::names::CrateTable;
-use crate::verify::read_back::{OfFiles, ReadBack};
+use crate::verify::rows::{OfFiles, ReadBack};
 
 impl CrateDb {
     /// The ID under which a load of this source is recorded.
@@ -31,62 +28,6 @@ impl CrateDb {
         let mapping = format!("{}{key:?}{:?}", source.facts().arrangement(), self.options.by_position);
         let mode = if self.replaces { "replacement" } else { self.mode.name() };
         load_id(source.files(), &mapping, &table.to_string(), mode)
-    }
-
-    /// What a load takes of its files, hashed.
-    pub(crate) fn mapping_of_files(&self, source: &dyn Source) -> Mapping {
-        let mut mapping = source.facts().mapping;
-        if self.options.by_position {
-            mapping.columns += " by position";
-        }
-        mapping.hashed()
-    }
-
-    /// Whether loads of the same rows and columns have made the table and hold some of the source's files, so that its
-    /// other files are to be appended.
-    ///
-    /// # Errors
-    /// No connection, or no permission.
-    pub fn adds_files(
-        &self,
-        source: &dyn Source,
-        options: &LoadOptions,
-        control: &Control<'_>,
-    ) -> Result<bool> {
-        if !source.facts().whole_files {
-            return Ok(false);
-        }
-        let (loads, mapping) = (self.loads_here(options, control)?, self.mapping_of_files(source));
-        let here: Vec<_> = loads.iter().map(|row| &row.load).filter(|load| load.takes(&mapping)).collect();
-        Ok(adds_files(source, &here, &mapping, options))
-    }
-
-    /// The names and fingerprints of the files whose rows complete loads have brought into the table: of any loads, or of
-    /// those that take the same rows and columns as `source`.
-    ///
-    /// # Errors
-    /// No connection, or no permission.
-    pub fn loaded_files(
-        &self,
-        source: Option<&dyn Source>,
-        options: &LoadOptions,
-        control: &Control<'_>,
-    ) -> Result<HashSet<(String, String)>> {
-        let loads = self.loads_here(options, control)?;
-        let mapping = source.map(|source| self.mapping_of_files(source));
-        let loads: Vec<_> = loads.iter().map(|row| &row.load).collect();
-        Ok(loaded_files(&loads, mapping.as_ref()))
-    }
-
-    /// The loads into the table, if it exists.
-    fn loads_here(&self, options: &LoadOptions, control: &Control<'_>) -> Result<Vec<LoadRow>> {
-        let table = self.table()?;
-        let mut client = Client::new(&Cluster::new(&self.server, options.patience, options.retries)?);
-        let sql = &mut client.on(control);
-        let exists = catalogue::exists(sql, &table)?;
-        let checkpoints = Checkpoints::new(&self.checkpoint_schema);
-        let mut records = checkpoints.on(sql);
-        if exists && records.exist()? { records.of_table(&table.to_string()) } else { Ok(Vec::new()) }
     }
 
     /// Looks up the source's files in the records of an append; `None` without any.
@@ -108,7 +49,7 @@ impl CrateDb {
             return Ok(None);
         }
         let purpose = if self.evolves() { Purpose::Follow } else { Purpose::Write };
-        let (plan, primary) = existing_plan(self, source, &table, purpose, sql)?;
+        let (plan, primary) = self.existing_plan(source, &table, purpose, sql)?;
         let mut records = checkpoints.on(sql);
         records.create()?;
         let loads = records.of_table(&table.to_string())?;
@@ -145,15 +86,10 @@ impl CrateDb {
             replacing: !others.begun.is_empty(),
             rows: Cell::new(0),
         };
-        let known = loads.iter().filter(|row| row.load.complete || !row.load.facts.replaces);
-        let (here, otherwise): (Vec<_>, Vec<_>) = known.partition(|row| history.is_of_same_rows(row));
-        let of_files = |row: &&LoadRow| row.load.mapping.is_some() && row.load.mode != Mode::Upsert.name();
-        let loads = Loads {
-            here: here.into_iter().map(|row| &row.load).collect(),
-            otherwise: otherwise.into_iter().filter(of_files).map(|row| &row.load).collect(),
-            elsewhere: Vec::new(),
-        };
-        let remembered = remember(&history, loads, &self.mapping_of_files(source), source, options, control)?;
+        let known = loads.iter().map(|row| &row.load).filter(|load| load.complete || !load.facts.replaces);
+        let mapping = self.mapping_of_files(source);
+        let known = Loads::new(known, &mapping, |_| true);
+        let remembered = remember(&history, known, &mapping, source, options, control)?;
         Ok(if others.begun.is_empty() { remembered } else { others.with(remembered) })
     }
 
@@ -299,11 +235,10 @@ impl History for TableHistory<'_> {
         self.checkpoints.on(&mut client.on(self.control)).set_stamps(&load.id, stamped)
     }
 
-    fn verify(&self, remembered: &mut Remembered) -> Result<()> {
+    fn compare(&self, remembered: &Remembered) -> Result<std::result::Result<Verification, Note>> {
         let now = self.plan.filled();
         if self.loads.iter().any(|row| !row.filled().is_empty() && row.filled() != now) {
-            remembered.note_other_columns();
-            return Ok(());
+            return Ok(Err(Note::other_columns()));
         }
         let (expected, read) = match &self.plan.key {
             Key::Row(column) => {
@@ -314,29 +249,26 @@ impl History for TableHistory<'_> {
                 let others = others.filter(|row| !self.is_of_same_rows(row) || row.load.mixes_files());
                 let shared: BTreeSet<&String> = others.flat_map(|row| &row.load.files.names).collect();
                 if named.iter().any(|file| shared.contains(&file.name)) {
-                    (None, self.read_back(None))
-                } else {
-                    let hashes = named.into_iter().map(file_hash);
-                    let files = remembered.loaded(self.plan.columns.len());
-                    (Some(files), self.read_back(Some(OfFiles::new(column, hashes))))
+                    return Ok(Err(Note::other_rows()));
                 }
+                let hashes = named.into_iter().map(file_hash);
+                let files = remembered.loaded(self.plan.columns.len());
+                (files, self.read_back(Some(OfFiles::new(column, hashes))))
             }
             Key::Own(_) | Key::Tags(_) | Key::None => {
                 let mut client = self.client.borrow_mut();
-                let sql = &mut client.on(self.control);
                 let mapping = self.crate_db.mapping_of_files(self.source);
+                let sql = &mut client.on(self.control);
                 let records = &mut self.checkpoints.on(sql);
-                (brought(self.loads, (&mapping, &now), self.rows.get(), records)?, self.read_back(None))
+                match brought(self.loads, (&mapping, &now), self.rows.get(), records)? {
+                    Some(expected) => (expected, self.read_back(None)),
+                    None => return Ok(Err(Note::other_rows())),
+                }
             }
-        };
-        let Some(expected) = expected else {
-            remembered.note_other_rows();
-            return Ok(());
         };
         let found = read.run(&mut self.client.borrow_mut().on(self.control))?;
         let rows_of_others = self.rows.get().saturating_sub(found.rows);
-        let all = Verification { rows_of_others, ..Verification::new(now, expected, found) };
-        remembered.verify(all, &self.place())
+        Ok(Ok(Verification { rows_of_others, ..Verification::new(now, expected, found) }))
     }
 }
 

@@ -23,7 +23,6 @@ use sawmill_source::{
 };
 
 use super::CrateSession;
-use super::planned::{encode_plan, existing_plan};
 use crate::connect::client::{Client, Cluster};
 use crate::connect::sql::Sql;
 use crate::encode::encoder::{CrateEncoder, EncodePlan};
@@ -149,10 +148,10 @@ impl CrateDb {
         if !catalogue::exists(sql, &table)? {
             return Err(no_table(&table, sql.place()));
         }
-        let planned = existing_plan(self, rows, &table, Purpose::Write, sql);
+        let planned = self.existing_plan(rows, &table, Purpose::Write, sql);
         let (plan, _) = planned.map_err(in_statement)?;
         cluster.table_is_known();
-        let encode = Arc::new(encode_plan(self, rows, &options, &plan, (&table, false)));
+        let encode = Arc::new(self.encode_plan(rows, &options, &plan, (&table, false)));
         let checkpoints = Checkpoints::new(&self.checkpoint_schema);
         let writers = WriterPlan::of_table(&cluster, &table, (&plan, &encode), checkpoints);
         let writers = WriterPlan { of_statement: true, ..writers };

@@ -1,15 +1,11 @@
 //! A load into a CrateDB table: found or made, written, checked, put in its place.
 
-mod audited;
 mod counting;
-pub(crate) mod evolving;
 pub(crate) mod insertion;
 mod opening;
-mod own_key;
 mod placing;
 mod planned;
 pub(crate) mod prepare;
-mod transport;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering::Relaxed;
@@ -30,12 +26,10 @@ use crate::records::checkpoint::{LoadRow, State, UnitRecord};
 use crate::table::columns::Key;
 use crate::table::names::CrateTable;
 use crate::target::CrateDb;
-use crate::verify::read_back::{OfFiles, ReadBack};
-use crate::verify::table::encode_source;
+use crate::verify::rows::{OfFiles, ReadBack};
+use crate::verify::source::encode_source;
 use crate::write::carried::Chosen;
 use crate::write::writer::{CrateWriter, WriterPlan};
-
-pub(crate) use planned::existing_plan;
 
 /// An open load.
 pub(crate) struct CrateSession<'a> {
@@ -340,12 +334,8 @@ impl CrateSession<'_> {
     /// How the load was run, up to now.
     fn facts(&self) -> LoadFacts {
         let facts = &self.record.load.facts;
-        let command = self.options.command.as_deref().or(facts.command.as_deref());
         let run = turns::now().saturating_duration_since(self.started);
-        let (filled, order, replaces) = (facts.filled.clone(), facts.order.clone(), facts.replaces);
-        LoadFacts { filled, order, replaces, ..LoadFacts::new(command, facts.columns.clone()) }
-            .leaving_out(self.options, self.source.files())
-            .after(run)
+        facts.after(run, facts.columns.clone(), (self.options, self.source.files()))
     }
 
     /// How many rows were rejected, and where they are now.

@@ -4,12 +4,11 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 
-use sawmill_loader::{ColumnChanges, LoadOptions, LoadState, Mode, Note, Share, Tally};
+use sawmill_loader::{ColumnChanges, LoadOptions, LoadState, Mode, Note, Share, Tally, Target};
 use sawmill_profile::turns;
 use sawmill_source::{Control, Error, Kind, Mapping, Result, Source, UnitKey};
 
-use super::planned::{encode_plan, existing_plan, new_plan, unnest_of};
-use super::transport::{choose_transport, which_tells_rows};
+use super::planned::{choose_transport, unnest_of, which_tells_rows};
 use super::{CrateSession, EarlierUnits};
 use crate::connect::client::{Client, Cluster};
 use crate::connect::sql::Sql;
@@ -46,7 +45,7 @@ impl<'a> CrateSession<'a> {
         // Reject unsupported sources before connecting.
         let new_plan = match crate_db.mode {
             Mode::Append => None,
-            _ => Some(new_plan(crate_db, source, &table)?),
+            _ => Some(crate_db.new_plan(source, &table)?),
         };
         let cluster = Cluster::new(&crate_db.server, options.patience, options.retries)?;
         let mut client = Client::new(&cluster);
@@ -61,7 +60,7 @@ impl<'a> CrateSession<'a> {
             _ => which_tells_rows(chosen?, &decided.record, &opening.plan.key),
         };
         let to = (&decided.written, chosen == Chosen::Pg);
-        let encode = encode_plan(crate_db, source, options, &opening.plan, to);
+        let encode = crate_db.encode_plan(source, options, &opening.plan, to);
         let writers = opening.writers((lease, tags), (&decided, &chosen), earlier.rejected, &encode)?;
         let Opening { mut sql, table, primary, replaced, .. } = opening;
         let Decided { record, state, counted, written, .. } = decided;
@@ -155,7 +154,7 @@ impl<'a, 'o> Opening<'a, 'o> {
             }
             None if crate_db.evolves() => crate_db.follow(source, &table, options, &mut sql)?,
             None => {
-                let (plan, primary) = existing_plan(crate_db, source, &table, Purpose::Write, &mut sql)?;
+                let (plan, primary) = crate_db.existing_plan(source, &table, Purpose::Write, &mut sql)?;
                 (plan, primary, ColumnChanges::default())
             }
         };

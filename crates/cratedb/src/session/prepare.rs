@@ -4,7 +4,7 @@ mod append;
 mod gather;
 mod replacement;
 
-use sawmill_loader::{LoadFacts, LoadRecord, RecordedFiles, Tally};
+use sawmill_loader::{LoadRecord, Mode, Tally};
 use sawmill_source::{Error, Kind, Result};
 
 use crate::connect::sql::Sql;
@@ -66,22 +66,10 @@ impl Opening<'_, '_> {
     }
 
     fn record(&self, before: Option<Tally>) -> LoadRow {
-        let load = LoadRecord {
-            id: self.id.clone(),
-            mode: self.crate_db.mode.name().to_owned(),
-            unit_rows: self.options.unit_rows.max(1),
-            files: RecordedFiles::new(self.source.files()),
-            before,
-            mapping: Some(self.mapping.clone()),
-            facts: LoadFacts {
-                filled: self.plan.filled(),
-                replaces: self.crate_db.replaces,
-                order: self.source.facts().order,
-                ..LoadFacts::new(self.options.command.as_deref(), self.changes.clone())
-                    .leaving_out(self.options, self.source.files())
-            },
-            ..LoadRecord::default()
-        };
+        let Self { crate_db, source, options, .. } = *self;
+        let mut load = LoadRecord::new(&self.id, crate_db.mode, source, options, self.changes.clone());
+        (load.facts.filled, load.facts.replaces) = (self.plan.filled(), crate_db.replaces);
+        let load = LoadRecord { before, mapping: Some(self.mapping.clone()), ..load };
         let row = LoadRow::new(load, self.table.to_string(), self.shape.clone());
         // Late rows of an earlier statement must not arrive under the tags of this one.
         if self.crate_db.of_statement { LoadRow { runs: statement_run(), ..row } } else { row }
@@ -98,7 +86,8 @@ impl Opening<'_, '_> {
     }
 
     fn refuse_changed(&self, row: &LoadRow) -> Result<()> {
-        row.load.files.refuse_changed(self.source.files()).map_err(|error| error.at(self.place()))
+        let changed = row.load.files.refuse_changed(self.source.files(), self.crate_db.mode == Mode::Append);
+        changed.map_err(|error| error.at(self.place()))
     }
 
     fn exists(&self, how: &str) -> Error {

@@ -5,8 +5,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::connect::sql::Sql;
+use crate::table::columns::is_the_time;
 use crate::table::existing::{Existing, StoredType, declared_types};
-use crate::table::loaded_at::is_the_time;
 use crate::table::names::CrateTable;
 
 /// Whether the table exists.

@@ -6,9 +6,8 @@
 use sawmill_source::{Error, Kind, Result};
 
 use crate::options::{CrateOptions, LongText};
-use crate::table::columns::{Column, Key};
+use crate::table::columns::{Column, Key, LOADED_AT};
 use crate::table::crate_type::{CrateType, Layout};
-use crate::table::loaded_at::LOADED_AT;
 use crate::table::names::{CrateTable, literal, quote};
 
 /// The partitioning of a table.

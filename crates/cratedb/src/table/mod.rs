@@ -5,6 +5,5 @@ pub(crate) mod columns;
 pub(crate) mod crate_type;
 pub(crate) mod ddl;
 pub(crate) mod existing;
-pub(crate) mod loaded_at;
 pub(crate) mod names;
 pub(crate) mod native;

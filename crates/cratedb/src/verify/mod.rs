@@ -1,6 +1,4 @@
 //! The table read back, and rows compared by their keys.
 
-pub(crate) mod compare;
-pub(crate) mod equal_rows;
-pub(crate) mod read_back;
-pub(crate) mod table;
+pub(crate) mod rows;
+pub(crate) mod source;

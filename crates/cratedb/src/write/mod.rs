@@ -3,7 +3,6 @@
 pub(crate) mod bulk;
 pub(crate) mod carried;
 pub(crate) mod durable;
-pub(crate) mod head;
 pub(crate) mod rejects;
 pub(crate) mod there_before;
 pub(crate) mod writer;

@@ -17,10 +17,6 @@
 
 mod accounting;
 mod batch;
-mod columns;
-mod landing;
-mod recording;
-mod refusing;
 mod sending;
 
 use std::collections::{HashMap, HashSet};
@@ -39,9 +35,9 @@ use crate::records::lease::Lease;
 use crate::table::columns::Plan;
 use crate::table::names::CrateTable;
 use crate::tags::{Tagged, Tags};
-use crate::verify::equal_rows::Place;
+use crate::verify::source::Place;
+use crate::write::bulk::{Head, REPEAT, head};
 use crate::write::carried::{ByTransport, Carried};
-use crate::write::head::{Head, REPEAT, head};
 use crate::write::rejects::{Reject, Rejects};
 use crate::write::there_before::ThereBefore;
 use batch::{Batch, Together};

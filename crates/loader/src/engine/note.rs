@@ -28,6 +28,46 @@ pub enum Note {
     Remark(String),
 }
 
+/// Why the table was not compared, although the files were compared with the records of their loads.
+impl Note {
+    /// Its columns have changed between loads.
+    pub fn other_columns() -> Self {
+        let what = "whose columns have changed since (sawmill verify compares whole tables)";
+        Self::Unverified(format!("{FILES_ALONE}, {what}"))
+    }
+
+    /// This column is another one than its loads have filled.
+    pub fn moved_column(name: &str) -> Self {
+        Self::MovedColumn(format!(
+            "not verified: column {name:?} of the table is another one than earlier loads filled (dropped or renamed, and added \
+             again); sawmill verify shows whether it has the files' values; --mode replace loads everything from the beginning"
+        ))
+    }
+
+    /// It lacks these columns of the files.
+    pub fn left_out(columns: &[&str]) -> Self {
+        let columns = columns.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+        Self::Unverified(format!(
+            "not verified: the table lacks {columns} of the files, which earlier loads left out; --mode replace loads \
+             everything from the beginning"
+        ))
+    }
+
+    /// Its rows are not those on record.
+    pub fn other_rows() -> Self {
+        Self::OtherRows(format!("{FILES_ALONE}, which has other rows than those on record"))
+    }
+
+    /// Its rows could not be counted.
+    pub fn uncounted() -> Self {
+        Self::Unverified(format!("{FILES_ALONE}, of which this user may not read all rows"))
+    }
+}
+
+/// What a comparison with the records leaves open.
+const FILES_ALONE: &str =
+    "not verified: the files were compared with the records of their loads, but not with the table";
+
 impl Deref for Note {
     type Target = str;
 

@@ -11,8 +11,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use sawmill_profile::turns;
 use sawmill_source::{Control, Result, Source, Unit, UnitKey};
 
-use crate::engine::content_sum::Tally;
 use crate::engine::target::{Arrived, Session};
+use crate::engine::verification::Tally;
 
 /// The units that the workers have committed so far.
 pub(crate) struct Progress {

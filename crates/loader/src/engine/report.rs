@@ -3,13 +3,12 @@
 use sawmill_profile::format_counted;
 use serde::Serialize;
 
-use crate::engine::content_sum::Tally;
 use crate::engine::note::Note;
 use crate::engine::part::PartReport;
 use crate::engine::server_waits::ServerWaits;
 use crate::engine::target::LoadState;
-use crate::engine::verification::Verification;
-use crate::history::remembered::AlreadyLoaded;
+use crate::engine::verification::{Tally, Verification};
+use crate::history::record::AlreadyLoaded;
 use crate::table::schema_change::ColumnChanges;
 
 /// The result of a load.

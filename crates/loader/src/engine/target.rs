@@ -6,22 +6,22 @@
 //! record. When all units are committed, the session checks the content and finishes: it renames a staging
 //! table to its final name.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicBool;
 
 use arrow_array::RecordBatch;
 use bytes::Bytes;
-use sawmill_source::{Control, Error, Result, Source, Unit, UnitKey};
+use sawmill_source::{Control, Error, Mapping, Result, Source, Unit, UnitKey};
 use serde::Serialize;
 
-use crate::engine::content_sum::Tally;
 use crate::engine::load::LoadOptions;
 use crate::engine::note::Note;
 use crate::engine::server_waits::ServerWaits;
-use crate::engine::verification::Verification;
-use crate::history::remembered::Remembered;
+use crate::engine::verification::{Tally, Verification};
+use crate::history::lookup::adds_files;
+use crate::history::record::{LoadRecord, Remembered, loaded_files};
 use crate::identity::RecordedFiles;
-use crate::identity::reading::Encoders;
+use crate::identity::recheck::Encoders;
 use crate::table::schema_change::ColumnChanges;
 
 /// A table in a database at an address.
@@ -39,6 +39,48 @@ pub trait Target: Sync {
         _control: &Control<'_>,
     ) -> Result<Option<Remembered>> {
         Ok(None)
+    }
+
+    /// The loads on record into the table, if it exists, in the order in which they began.
+    ///
+    /// # Errors
+    /// No connection, or no permission.
+    fn loads_here(&self, _options: &LoadOptions, _control: &Control<'_>) -> Result<Vec<LoadRecord>> {
+        Ok(Vec::new())
+    }
+
+    /// What a load takes of its files.
+    fn mapping_of_files(&self, source: &dyn Source) -> Mapping {
+        source.facts().mapping
+    }
+
+    /// Whether loads of the same rows and columns have made the table and hold some of the source's files. If
+    /// so, the other files must be appended.
+    ///
+    /// # Errors
+    /// No connection, or no permission.
+    fn adds_files(&self, source: &dyn Source, options: &LoadOptions, control: &Control<'_>) -> Result<bool> {
+        if !source.facts().whole_files {
+            return Ok(false);
+        }
+        let (loads, mapping) = (self.loads_here(options, control)?, self.mapping_of_files(source));
+        let here: Vec<_> = loads.iter().filter(|load| load.takes(&mapping)).collect();
+        Ok(adds_files(source, &here, &mapping, options))
+    }
+
+    /// The names and fingerprints of the files whose rows complete loads have added to the table: of any loads, or of
+    /// those that take the same rows and columns as `source`.
+    ///
+    /// # Errors
+    /// No connection, or no permission.
+    fn loaded_files(
+        &self,
+        source: Option<&dyn Source>,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<HashSet<(String, String)>> {
+        let mapping = source.map(|source| self.mapping_of_files(source));
+        Ok(loaded_files(&self.loads_here(options, control)?, mapping.as_ref()))
     }
 
     /// The same target for files with changed content: the files' rows replace their earlier ones. `None` if the target

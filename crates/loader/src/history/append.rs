@@ -4,16 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use sawmill_source::{Control, Error, Kind, Mapping, Result, Source, UnitKey};
 
-use crate::engine::content_sum::Tally;
 use crate::engine::load::LoadOptions;
 use crate::engine::note::Note;
 use crate::engine::target::LoadState;
+use crate::engine::verification::{Tally, Verification};
 use crate::history::lookup::{self, Found};
 use crate::history::portion::Portion;
-use crate::history::record::{LoadRecord, Loads, RecordedUnit};
-use crate::history::remembered::{AlreadyLoaded, Remembered};
-use crate::identity::reading::Encoders;
-use crate::identity::recheck::{changed, compare, unit_sums};
+use crate::history::record::{AlreadyLoaded, LoadRecord, Loads, RecordedUnit, Remembered};
+use crate::identity::recheck::{Encoders, changed, compare, unit_sums};
 use crate::identity::{REPLACED, RecordedFiles};
 use crate::table::schema_change::and_more_files;
 
@@ -91,11 +89,11 @@ pub trait History {
     /// No connection.
     fn set_stamps(&self, load: &LoadRecord, stamped: &RecordedFiles) -> Result<()>;
 
-    /// Compares the table with the records, if it holds nothing else; otherwise adds a note.
+    /// Compares the table with the rows that its loads have recorded. The inner error says why that cannot be.
     ///
     /// # Errors
-    /// No connection; the two differ.
-    fn verify(&self, remembered: &mut Remembered) -> Result<()>;
+    /// No connection.
+    fn compare(&self, remembered: &Remembered) -> Result<std::result::Result<Verification, Note>>;
 }
 
 /// How the rows of a load are encoded.
@@ -253,7 +251,10 @@ impl Rechecking<'_> {
         remembered.already.sort_unstable_by_key(|already| already.file);
         remembered.notes.extend(not_compared.notes());
         if self.options.verify && not_compared.retyped.is_empty() {
-            self.history.verify(remembered)?;
+            match self.history.compare(remembered)? {
+                Ok(all) => remembered.verify(all, &self.history.place())?,
+                Err(note) => remembered.notes.push(note),
+            }
             // The table holds what is on record. That verifies no file that was not compared.
             let compared_all = not_compared.rejected.is_empty() && not_compared.mixed.is_empty();
             remembered.verified.take_if(|_| !compared_all);

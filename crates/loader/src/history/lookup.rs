@@ -8,8 +8,7 @@ use sawmill_source::{Error, Kind, Mapping, Result, Source, SourceFile};
 use crate::engine::load::LoadOptions;
 use crate::engine::note::Note;
 use crate::history::portion::Portion;
-use crate::history::record::{LoadRecord, Loads};
-use crate::history::remembered::Remembered;
+use crate::history::record::{LoadRecord, Loads, Remembered};
 use crate::identity::REPLACED;
 use crate::table::mode::Mode;
 use crate::table::schema_change::and_more_files;
@@ -136,7 +135,7 @@ pub(super) fn are_none_or_all(source: &dyn Source, unfinished: &[Vec<u32>]) -> b
 /// filled it. The same files as in the load in mode create that made it, with the same `mapping`, repeat that load
 /// instead; with [`LoadOptions::append_changed`] only while they are unchanged, and never with
 /// [`LoadOptions::replace_changed`] or while an append of one of them is unfinished.
-pub fn adds_files(
+pub(crate) fn adds_files(
     source: &dyn Source,
     loads: &[&LoadRecord],
     mapping: &Mapping,

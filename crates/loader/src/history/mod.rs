@@ -13,5 +13,4 @@ pub(crate) mod opening;
 pub(crate) mod portion;
 pub(crate) mod presence;
 pub(crate) mod record;
-pub(crate) mod remembered;
 pub(crate) mod taken_up;

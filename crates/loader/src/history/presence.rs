@@ -4,7 +4,7 @@ use sawmill_profile::{format_counted, format_grouped};
 use sawmill_source::{Error, Kind, Result};
 
 use crate::engine::note::Note;
-use crate::history::remembered::Remembered;
+use crate::history::record::Remembered;
 
 /// The number of a table's rows, and of the rows that its loads have recorded, in one snapshot.
 #[derive(Clone, Copy, Debug)]

@@ -11,7 +11,6 @@
 //! sums again ([`recheck`]).
 
 pub(crate) mod load_id;
-pub(crate) mod reading;
 pub(crate) mod recheck;
 
 use std::collections::{BTreeSet, HashMap};
@@ -53,19 +52,23 @@ impl RecordedFiles {
             .collect()
     }
 
-    /// Checks that `files` still have the content that was recorded.
+    /// Checks that `files` still have the content that was recorded. `appends` says that rows of them are in the table.
     ///
     /// # Errors
     /// A recorded file that is missing from `files` or has a different fingerprint there: the load cannot be resumed.
-    pub fn refuse_changed(&self, files: &[SourceFile]) -> Result<()> {
+    pub fn refuse_changed(&self, files: &[SourceFile], appends: bool) -> Result<()> {
         let changed = self.changed(files);
         if changed.is_empty() {
             return Ok(());
         }
         let what = format!("a source file has changed since the load began: {}", changed.join(", "));
-        Err(Error::new(Kind::Changed, what).advise(
-            "restore the file to finish the load, or forget the load (sawmill load forget) and start from the beginning",
-        ))
+        Err(Error::new(Kind::Changed, what).advise(match appends {
+            false => "restore the file to finish the load, or forget the load (sawmill load forget) and start from the beginning",
+            true => {
+                "restore the file to finish the load, or load everything from the beginning with --mode replace; its rows are in \
+                 the table, and stay there after sawmill load forget; with --file-column, --changed replace would replace them"
+            }
+        }))
     }
 
     /// If some files are missing from `files` or have a different fingerprint there: the names of all files except the

@@ -67,9 +67,18 @@ impl LoadFacts {
         Self { records_left_out: files.iter().filter_map(records).collect(), ..self }
     }
 
-    /// The same facts once the load is complete, after a run of this duration.
-    pub fn after(&self, duration: std::time::Duration) -> Self {
-        Self { seconds: Some(duration.as_millis() as f64 / 1000.0), ..self.clone() }
+    /// The same facts once the load of these files is complete, after a run of this duration.
+    pub fn after(
+        &self,
+        duration: std::time::Duration,
+        columns: ColumnChanges,
+        (options, files): (&LoadOptions, &[SourceFile]),
+    ) -> Self {
+        let command = options.command.as_deref().or(self.command.as_deref());
+        let seconds = Some(duration.as_millis() as f64 / 1000.0);
+        let kept = Self { value_refused: false, made_table: false, seconds, ..self.clone() };
+        let Self { version, command, columns, .. } = Self::new(command, columns);
+        Self { version, command, columns, ..kept }.leaving_out(options, files)
     }
 
     /// The facts as records hold them.

@@ -180,6 +180,11 @@ impl Server {
         Self { patience, ..self }
     }
 
+    /// How long an answer may take before the server is asked.
+    pub fn waits_for(&self) -> Duration {
+        self.patience
+    }
+
     /// Whether a server at this address has answered since the address was read, so that a failure to reach it now is
     /// a lost connection, and not a wrong address.
     pub fn is_reached(&self) -> bool {

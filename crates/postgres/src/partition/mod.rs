@@ -1,6 +1,5 @@
 //! Partitioned tables: which partition a row belongs to, and how partitions are created and attached.
 
-mod agreed;
 pub(crate) mod by;
 pub(crate) mod hash;
 pub(crate) mod missing;

@@ -107,7 +107,7 @@ impl Checkpoints {
 
 impl Records<'_> {
     /// A sum of rows, from the columns of a record.
-    pub(super) fn tally(&self, sum: (i64, String, Vec<i64>)) -> Result<Tally> {
+    pub(crate) fn tally(&self, sum: (i64, String, Vec<i64>)) -> Result<Tally> {
         tally(self.link.place(), sum)
     }
 

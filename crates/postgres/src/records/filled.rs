@@ -8,7 +8,7 @@ use sawmill_pgcopy::Column;
 use sawmill_source::{Result, SourceFile};
 
 use crate::records::history::TableHistory;
-use crate::table::catalogue_type;
+use crate::table::catalogue;
 use crate::table::columns::{self, TableColumn};
 use crate::table::planned_columns::{PlannedColumns, RecordedColumn};
 
@@ -21,10 +21,7 @@ pub(super) struct FilledColumns {
 impl FilledColumns {
     pub(super) fn new(of: &TableHistory<'_>) -> Result<Self> {
         let existing = columns::read(of.records.link, of.oid)?;
-        let schema = match of.postgres.by_position {
-            false => Arc::clone(of.source.schema()),
-            true => columns::by_position(of.source.schema(), &existing, of.table)?,
-        };
+        let schema = of.postgres.renamed(of.source.schema(), &existing, of.table)?;
         Ok(Self { existing, schema })
     }
 
@@ -38,7 +35,7 @@ impl FilledColumns {
         for line in &lines {
             let Some(column) = RecordedColumn::read(line) else { return Ok(None) };
             let Ok(at) = self.schema.index_of(column.name) else { return Ok(None) };
-            let column_type = catalogue_type::read(of.records.link, column.type_oid, column.modifier)?;
+            let column_type = catalogue::read(of.records.link, column.type_oid, column.modifier)?;
             let Some(column_type) = column_type else { return Ok(None) };
             match Column::new(self.schema.field(at), at, column_type, values) {
                 Ok(column) => filled.push(column),

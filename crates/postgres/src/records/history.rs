@@ -3,29 +3,29 @@
 mod taken_up;
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use sawmill_loader::{
     BatchEncoder, Encoding, Found, History, LoadOptions, LoadRecord, Loads, Mode, NewColumns, Note, Portion,
-    Presence, RecordedFiles, RecordedUnit, Remembered, Share, TableName, Tally, Verification, adds_files,
-    id_of_names, loaded_files, refuse_changed, remember,
+    Presence, RecordedFiles, RecordedUnit, Remembered, Share, TableName, Tally, Target, Verification,
+    id_of_names, refuse_changed, remember,
 };
 use sawmill_pgcopy::Buffers;
 use sawmill_pgwire::{Connection, KnownServer};
 use sawmill_profile::format_counted;
 use sawmill_source::{Control, Mapping, Read, Result, Source, UnitKey};
 
-use crate::encode::summing::SummingEncoder;
+use crate::encode::encoders::SummingEncoder;
 use crate::records::checkpoint::{Checkpoints, Records};
 use crate::records::filled::FilledColumns;
 use crate::records::presence::Scope;
 use crate::rejected::file::RejectsFile;
-use crate::rejected::of_files::LoadOfFiles;
+use crate::rejected::rejects::LoadOfFiles;
 use crate::table::catalogue::{Link, Parameters, find};
 use crate::table::planned_columns::moved;
 use crate::target::Postgres;
-use crate::verify::read_back::ReadBack;
+use crate::verify::sums::ReadBack;
 use crate::write::upsert::OnConflict;
 
 impl Postgres {
@@ -72,74 +72,12 @@ impl Postgres {
         if !rehearse && history.take_up(&all, &mapping, control)? {
             all = history.records.of_table(table, oid, &server, true)?;
         }
-        let mut loads = Loads::default();
-        for load in &all {
-            match (load.table_oid == oid, load.takes(&mapping)) {
-                (true, true) => loads.here.push(load),
-                (true, false) => loads.otherwise.push(load),
-                (false, true) => loads.elsewhere.push(load),
-                (false, false) => {}
-            }
-        }
+        let loads = Loads::new(&all, &mapping, |load| load.table_oid == oid);
         let mut remembered = remember(&history, loads, &mapping, source, options, control)?;
         if let Some(remembered) = remembered.as_mut().filter(|_| !rehearse) {
             history.write_missing_rejects(remembered)?;
         }
         Ok(remembered)
-    }
-
-    /// Whether loads of the same rows and columns have made the table and hold some of the source's files. If
-    /// so, the other files must be appended.
-    ///
-    /// # Errors
-    /// No connection, or no permission.
-    pub fn adds_files(
-        &self,
-        source: &dyn Source,
-        options: &LoadOptions,
-        control: &Control<'_>,
-    ) -> Result<bool> {
-        if self.several.is_some() || !source.facts().whole_files {
-            return Ok(false);
-        }
-        let mapping = self.mapping_of_files(source);
-        let loads = self.loads_here(options, control)?;
-        let here: Vec<_> = loads.iter().filter(|load| load.takes(&mapping)).collect();
-        Ok(adds_files(source, &here, &mapping, options))
-    }
-
-    /// The names and fingerprints of the files whose rows complete loads have brought into the table: of any loads, or of
-    /// those that take the same rows and columns as `source`.
-    ///
-    /// # Errors
-    /// No connection, or no permission.
-    pub fn loaded_files(
-        &self,
-        source: Option<&dyn Source>,
-        options: &LoadOptions,
-        control: &Control<'_>,
-    ) -> Result<HashSet<(String, String)>> {
-        let loads = self.loads_here(options, control)?;
-        let mapping = source.map(|source| self.mapping_of_files(source));
-        Ok(loaded_files(&loads.iter().collect::<Vec<_>>(), mapping.as_ref()))
-    }
-
-    /// The loads into the table, if it exists.
-    pub(crate) fn loads_here(&self, options: &LoadOptions, control: &Control<'_>) -> Result<Vec<LoadRecord>> {
-        let checkpoints = Checkpoints::new(&self.checkpoint_schema)?;
-        self.retried(options.retries, control, || {
-            let connection = Connection::open(&self.server, control)?;
-            let link = Link::new(&connection, control);
-            let Some(found) = find(link, &self.table)? else { return Ok(Vec::new()) };
-            let records = checkpoints.on(link);
-            if !records.exist()? {
-                return Ok(Vec::new());
-            }
-            let server = KnownServer::new(&self.server, &connection, control)?;
-            let mut loads = records.of_table(&self.table.within(&found.schema), found.oid, &server, true)?;
-            loads.retain(|load| load.table_oid == found.oid);
-            Ok(loads)
-        })
     }
 
     /// Updates the table names in records of renamed tables, as far as loads of this source would look for
@@ -211,18 +149,6 @@ impl Postgres {
         let mapping = format!("{mapping}{staged}{}", self.values.mapping());
         id_of_names(names, &mapping, &table.to_string(), mode)
     }
-
-    /// What a load takes of its files.
-    pub(crate) fn mapping_of_files(&self, source: &dyn Source) -> Mapping {
-        let mut mapping = source.facts().mapping;
-        if self.by_position {
-            mapping.columns += " by position";
-        }
-        if let Some(zone) = self.values.timezone {
-            mapping.columns += &format!(" timezone {zone}");
-        }
-        mapping
-    }
 }
 
 /// The history of a table that a source is appended to.
@@ -247,6 +173,12 @@ enum AllOfTable {
     OtherRows,
     /// Some loads filled other columns of the table, or columns of other types.
     OtherColumns,
+}
+
+impl AllOfTable {
+    fn rows(self) -> Option<Tally> {
+        if let Self::Rows(rows) = self { Some(rows) } else { None }
+    }
 }
 
 impl TableHistory<'_> {
@@ -345,21 +277,18 @@ impl History for TableHistory<'_> {
         self.records.set(&load.id, "stamps", &stamped.stamps)
     }
 
-    fn verify(&self, remembered: &mut Remembered) -> Result<()> {
+    fn compare(&self, remembered: &Remembered) -> Result<std::result::Result<Verification, Note>> {
         let mapping = self.postgres.mapping_of_files(self.source);
         let loaded = remembered.already.iter();
         let loaded = loaded.filter_map(|loaded| self.source.files().get(loaded.file as usize));
         let left_out = self.filled()?.left_out(loaded);
-        let leaves_out = self.postgres.schema_change.new_columns == NewColumns::LeaveOut;
-        if !(left_out.is_empty() || leaves_out) {
-            remembered.note_left_out(&left_out);
-            return Ok(());
+        if !(left_out.is_empty() || self.postgres.schema_change.new_columns == NewColumns::LeaveOut) {
+            return Ok(Err(Note::left_out(&left_out)));
         }
         let (columns, lines) = self.filled()?.now(self)?;
         let presence = self.presence()?;
         if presence.rows.is_none() {
-            remembered.note_uncounted();
-            return Ok(());
+            return Ok(Err(Note::uncounted()));
         }
         let recorded = match presence.is_known_whole() {
             true => self.records.all_of_table(self.oid, &mapping, &lines)?,
@@ -367,24 +296,17 @@ impl History for TableHistory<'_> {
         };
         let recorded = match recorded {
             AllOfTable::Rows(recorded) => recorded,
-            AllOfTable::OtherRows => {
-                remembered.note_other_rows();
-                return Ok(());
-            }
+            AllOfTable::OtherRows => return Ok(Err(Note::other_rows())),
             AllOfTable::OtherColumns => {
-                match moved(&self.records.filled_lines(self.oid)?, &lines) {
-                    Some(name) => remembered.note_moved_column(name),
-                    None => remembered.note_other_columns(),
-                }
-                return Ok(());
+                let filled = self.records.filled_lines(self.oid)?;
+                return Ok(Err(moved(&filled, &lines).map_or_else(Note::other_columns, Note::moved_column)));
             }
         };
         let link = self.records.link;
         let server = KnownServer::new(&self.postgres.server, link.connection, link.control)?;
         let read = ReadBack::new(&server, self.table, &columns, self.options.degree);
         let names = columns.iter().map(|column| column.name.clone()).collect();
-        let all = Verification::new(names, recorded, read.led_by(link)?.whole);
-        remembered.verify(all, &self.place())
+        Ok(Ok(Verification::new(names, recorded, read.led_by(link)?.whole)))
     }
 }
 
@@ -421,25 +343,15 @@ impl Records<'_> {
     /// The sum of the rows that later loads added to the table. `None` if some of them added other columns,
     /// or merged rows.
     pub(crate) fn since(&self, record: &LoadRecord) -> Result<Option<Tally>> {
-        let loads = self.table("loads");
-        let sql = format!(
-            "SELECT u.rows, u.content_sum, u.non_null, l.mapping, l.columns IS NOT DISTINCT FROM this.columns \
-             FROM {loads} this JOIN {loads} l USING (table_oid) JOIN {} u ON u.load_id = l.load_id \
-             WHERE this.load_id = $1 AND l.load_id <> $1 AND l.begun > this.begun \
-               AND NOT (l.mode = 'upsert' AND l.completed IS NULL)",
-            self.all_units()
+        let later = format!(
+            "l.columns IS NOT DISTINCT FROM this.columns FROM {} this JOIN {} l USING (table_oid)",
+            self.table("loads"),
+            self.table("loads")
         );
-        let mut since = Tally::default();
-        for (rows, sum, counts, mapping, same_columns) in
-            self.link.rows::<(i64, String, Vec<i64>, String, bool)>(&sql, &[&record.id])?
-        {
-            let of_load = Mapping::from_text(&mapping);
-            if !same_columns || !of_load.is_some_and(|of_load| record.takes(&of_load)) {
-                return Ok(None);
-            }
-            since.add(&self.tally((rows, sum, counts))?);
-        }
-        Ok(Some(since))
+        let condition = "this.load_id = $1 AND l.load_id <> $1 AND l.begun > this.begun \
+                         AND NOT (l.mode = 'upsert' AND l.completed IS NULL)";
+        self.sum_of(record.mapping.as_ref(), Tally::default(), &later, condition, &[&record.id])
+            .map(AllOfTable::rows)
     }
 
     /// The columns, as in records, that all loads into a table have filled.
@@ -454,27 +366,38 @@ impl Records<'_> {
     /// rows.
     pub(crate) fn sum_of_table(&self, record: &LoadRecord, columns: &[String]) -> Result<Option<Tally>> {
         let Some(mapping) = &record.mapping else { return Ok(None) };
-        match self.all_of_table(record.table_oid, mapping, columns)? {
-            AllOfTable::Rows(all) => Ok(Some(all)),
-            AllOfTable::OtherRows | AllOfTable::OtherColumns => Ok(None),
-        }
+        self.all_of_table(record.table_oid, mapping, columns).map(AllOfTable::rows)
     }
 
     /// The sum of the rows that all loads have added to a table.
     fn all_of_table(&self, oid: u32, mapping: &Mapping, columns: &[String]) -> Result<AllOfTable> {
-        let loads = self.table("loads");
+        let all = format!("coalesce(l.columns = $2, true) FROM {} l", self.table("loads"));
+        let none = Tally::empty(columns.len());
+        let of_table = "l.table_oid = $1 AND l.mode <> 'upsert'";
+        self.sum_of(Some(mapping), none, &all, of_table, &[&i64::from(oid), &columns])
+    }
+
+    /// The sum of the rows of the loads `l` that a condition selects. `from` says in the first place whether they have
+    /// filled the same columns.
+    fn sum_of(
+        &self,
+        mapping: Option<&Mapping>,
+        mut all: Tally,
+        from: &str,
+        condition: &str,
+        parameters: Parameters<'_>,
+    ) -> Result<AllOfTable> {
+        let units = self.all_units();
         let sql = format!(
-            "SELECT u.rows, u.content_sum, u.non_null, l.mapping, coalesce(l.columns = $2, true) \
-             FROM {} u JOIN {loads} l USING (load_id) WHERE l.table_oid = $1 AND l.mode <> 'upsert'",
-            self.all_units()
+            "SELECT u.rows, u.content_sum, u.non_null, l.mapping, {from} \
+             JOIN {units} u ON u.load_id = l.load_id WHERE {condition}"
         );
-        let mut all = Tally::empty(columns.len());
-        let parameters: Parameters<'_> = &[&i64::from(oid), &columns];
         for (rows, sum, counts, of_load, same_columns) in
             self.link.rows::<(i64, String, Vec<i64>, String, bool)>(&sql, parameters)?
         {
             let of_load = Mapping::from_text(&of_load);
-            match (of_load.is_some_and(|of_load| of_load.takes_the_same(mapping)), same_columns) {
+            let same_rows = mapping.zip(of_load).is_some_and(|(own, of_load)| own.takes_the_same(&of_load));
+            match (same_rows, same_columns) {
                 (true, true) => all.add(&self.tally((rows, sum, counts))?),
                 (true, false) => return Ok(AllOfTable::OtherColumns),
                 (false, _) => return Ok(AllOfTable::OtherRows),

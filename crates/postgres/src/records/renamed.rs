@@ -9,7 +9,7 @@ use sawmill_pgwire::KnownServer;
 use sawmill_source::{Error, Kind, Result};
 
 use crate::records::checkpoint::Records;
-use crate::records::status::RECORDED_NAME;
+use crate::records::commands::RECORDED_NAME;
 
 /// A load into a table that had another name then.
 pub(crate) struct RenamedLoad {

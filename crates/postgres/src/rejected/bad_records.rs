@@ -71,6 +71,22 @@ impl BadRecords {
         Ok(rows)
     }
 
+    /// Adds records of a row group by their rows in the file. Returns whether all of them are rows of the source.
+    ///
+    /// # Errors
+    /// The temporary file cannot be written; the source cannot be read.
+    pub(crate) fn add_group(
+        &mut self,
+        source: &dyn Source,
+        group: &Unit,
+        rows: &BTreeSet<u64>,
+    ) -> Result<bool> {
+        let counted = counted(source, group, rows)?;
+        let are_known = counted.len() == rows.len();
+        self.add(group.key, counted)?;
+        Ok(are_known)
+    }
+
     /// Adds the rejected records of a load. The units are always the same ones, however the load was cut.
     ///
     /// # Errors
@@ -92,53 +108,6 @@ impl BadRecords {
             }
         }
         Ok(())
-    }
-}
-
-/// Collects records by their rows in the files, one row group after the other.
-pub(crate) struct Places<'a> {
-    source: &'a dyn Source,
-    groups: BTreeMap<(u32, u32), Unit>,
-    records: BadRecords,
-    /// The current row group.
-    open: Option<(Unit, BTreeSet<u64>)>,
-    /// All of them so far are rows of the source.
-    known: bool,
-}
-
-impl<'a> Places<'a> {
-    /// For a source; the records are kept in a file in this directory.
-    pub(crate) fn new(source: &'a dyn Source, directory: &Path) -> Result<Self> {
-        let groups = row_groups(source);
-        Ok(Self { source, groups, records: BadRecords::new(directory)?, open: None, known: true })
-    }
-
-    /// Adds a row of a row group. Returns false if the source lacks it.
-    pub(crate) fn add(&mut self, file: u32, row_group: u32, row: u64) -> Result<bool> {
-        let Some(group) = self.groups.get(&(file, row_group)).copied() else { return Ok(false) };
-        match &mut self.open {
-            Some((unit, rows)) if unit.key == group.key => {
-                rows.insert(row);
-            }
-            _ => {
-                self.close()?;
-                self.open = Some((group, BTreeSet::from([row])));
-            }
-        }
-        Ok(self.known)
-    }
-
-    /// The records, numbered like the source's rows; `None` if it lacks some of them.
-    pub(crate) fn into_records(mut self) -> Result<Option<BadRecords>> {
-        self.close()?;
-        Ok(self.known.then_some(self.records))
-    }
-
-    fn close(&mut self) -> Result<()> {
-        let Some((unit, rows)) = self.open.take() else { return Ok(()) };
-        let counted = counted(self.source, &unit, &rows)?;
-        self.known &= counted.len() == rows.len();
-        self.records.add(unit.key, counted)
     }
 }
 

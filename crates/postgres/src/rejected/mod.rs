@@ -2,6 +2,5 @@
 
 pub(crate) mod bad_records;
 pub(crate) mod file;
-pub(crate) mod of_files;
 pub(crate) mod rejects;
 pub(crate) mod views;

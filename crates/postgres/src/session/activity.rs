@@ -6,14 +6,13 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use sawmill_loader::ServerWaits;
 use sawmill_pgwire::{Connection, Server};
 use sawmill_source::{Control, Result};
 use tokio_postgres::Statement;
-
-use crate::write::write_ahead::{self, WriteAhead};
 
 /// Time between two samples; each takes the server about a millisecond.
 const EVERY: Duration = Duration::from_millis(100);
@@ -46,7 +45,7 @@ pub(crate) fn watch(
         }
         // Not stopped by `done`: others go on using that connection, so its query must end.
         write_ahead = write_ahead.and_then(|log| log.wake(control));
-        let pause = write_ahead.as_ref().map_or(EVERY, |_| write_ahead::EVERY);
+        let pause = write_ahead.as_ref().map_or(EVERY, |_| WAKE);
         park(pause.min(look_at.saturating_duration_since(Instant::now())), &watching);
     }
     looks.seen.waits()
@@ -137,6 +136,37 @@ fn kind(class: Option<&str>, event: Option<&str>, idle: bool) -> usize {
         Some("IO") => IO,
         Some("Lock" | "LWLock" | "BufferPin") => LOCK,
         Some(_) => OTHER,
+    }
+}
+
+/// Time between two records.
+const WAKE: Duration = Duration::from_millis(10);
+
+const RECORD: &str = "SELECT pg_catalog.pg_logical_emit_message(false, 'sawmill', '') \
+                      WHERE pg_catalog.current_setting('wal_level') <> 'logical'";
+
+/// A connection that is idle while rows go in.
+pub(crate) struct WriteAhead<'a> {
+    connection: &'a Mutex<Connection>,
+    record: Option<Statement>,
+}
+
+impl<'a> WriteAhead<'a> {
+    pub(crate) fn on(connection: &'a Mutex<Connection>) -> Self {
+        Self { connection, record: None }
+    }
+
+    /// Wakes the server's WAL writer. Returns `None` if the server has no such function, does not permit it,
+    /// or allows logical decoding; the load does not depend on it.
+    pub(crate) fn wake(mut self, control: &Control<'_>) -> Option<Self> {
+        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let record = match self.record.take() {
+            Some(record) => record,
+            None => connection.wait(control, connection.client.prepare(RECORD)).ok()?,
+        };
+        let written = connection.wait(control, connection.client.execute(&record, &[])).ok()?;
+        drop(connection);
+        (written > 0).then_some(Self { record: Some(record), ..self })
     }
 }
 

@@ -7,9 +7,8 @@ use super::PostgresSession;
 use crate::rejected::bad_records::BadRecords;
 use crate::table::catalogue::Link;
 use crate::verify::locate::Locating;
-use crate::verify::read_back::ReadBack;
-use crate::verify::source_sums::SourceSums;
-use crate::write::replace_files::{ReplacedFiles, SameKey};
+use crate::verify::sums::{ReadBack, SourceSums};
+use crate::write::replace_files::ReplacedFiles;
 use crate::write::upsert::OnConflict;
 
 impl PostgresSession<'_> {
@@ -181,7 +180,7 @@ impl PostgresSession<'_> {
             return error;
         }
         let same = link.batch("ROLLBACK").and_then(|()| files.same_key(link));
-        let Ok(Some(SameKey { clause, what })) = same else { return error };
+        let Ok(Some((clause, what))) = same else { return error };
         let place = self.locating(None).place_of(link, &clause).ok().flatten();
         let named = Error::new(error.kind(), format!("{what}: {}", error.what())).advise(error.advice());
         match place {

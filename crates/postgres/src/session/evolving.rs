@@ -74,7 +74,7 @@ impl Opening<'_, '_> {
         if error.kind() != Kind::Schema || postgres.mode != Mode::Append || postgres.by_position {
             return error;
         }
-        with_ways_out(error, &Evolution::ways_out(postgres, source, schema, existing, table))
+        with_ways_out(error, &Evolution::ways_out((postgres, source, table), schema, existing))
     }
 
     /// The columns of the load's record, if rows of it are in the table.
@@ -103,13 +103,13 @@ impl Opening<'_, '_> {
     ) -> Result<Matched> {
         let Self { postgres, source, link, .. } = *self;
         let place = |error: Error| error.at(format!("table {table}, {}", link.place()));
-        let plan = || -> Result<(Evolution, Option<String>)> {
+        let plan = || -> Result<(Evolution<'_>, Option<String>)> {
             let existing = columns::read(link, oid)?;
-            let evolution = Evolution::new(postgres, source, files, &existing, table)?;
-            let statement = evolution.statement(table).map_err(place)?;
+            let evolution = Evolution::new((postgres, source, table), files, &existing)?;
+            let statement = evolution.statement().map_err(place)?;
             Ok((evolution, statement))
         };
-        let matched = |Evolution { changes, .. }| {
+        let matched = |Evolution { changes, .. }: Evolution<'_>| {
             self.match_loaded(oid, loaded(source.schema(), files, &changes), changes, table)
         };
         let (evolution, None) = plan()? else {

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 
-use sawmill_loader::{LoadFacts, Mode, Session, TableName, Tally, and_more_files, quote};
+use sawmill_loader::{
+    LoadFacts, LoadState, Mode, Note, Session, Share, TableName, Tally, Target, and_more_files, quote,
+};
 use sawmill_pgwire::Connection;
 use sawmill_profile::{format_counted, turns};
 use sawmill_source::{Control, Error, Kind, Result};
@@ -68,50 +70,7 @@ impl PostgresSession<'_> {
                 return link.commit_durably();
             }
             if self.postgres.mode == Mode::Upsert {
-                let matching = self.postgres.matching();
-                let (gathered, table) = (&self.written, &self.table);
-                let verify = self.options.verify;
-                let merge = Merge { link, gathered, table, columns: &self.columns, matching, verify };
-                let Merged { rows: merged, closed, without_key, skipped, deleted } =
-                    blockers::named(link, || merge.run().map_err(|error| self.refused_in_merge(error, link)))?;
-                let (planned, oid) = (&self.plan.planned, self.record.table_oid);
-                planned.refuse_converted(link, &self.table, oid)?;
-                let left = total.rows.saturating_sub(merged);
-                self.there_before.store(left, Relaxed);
-                let others = left.saturating_sub(skipped as u64).saturating_sub(deleted.marked);
-                let why = (others > 0).then(|| match matching.on_conflict {
-                    OnConflict::Update if upsert::may_leave(&self.columns, matching) => None,
-                    OnConflict::Update => {
-                        let why = "a trigger or a rule of the table skipped the others";
-                        Some(format!("{merged} of {} rows were merged: {why}", total.rows))
-                    }
-                    OnConflict::ReplaceFiles(_) => None,
-                    OnConflict::History(None) => Some("the other rows equal the current versions of their keys".to_owned()),
-                    OnConflict::History(Some(newest)) => Some(format!(
-                        "the other rows equal the current versions of their keys, or are not newer, by {newest}"
-                    )),
-                    OnConflict::Keep => {
-                        Some("the keys of the other rows are in the table, or came elsewhere in the files, too".to_owned())
-                    }
-                    OnConflict::KeepNewest(newest) => {
-                        Some(format!("the other rows are not newer than rows with their keys, by {newest}"))
-                    }
-                });
-                let versions = (closed > 0).then(|| match closed {
-                    1 => "1 version was closed: its row has changed".to_owned(),
-                    _ => format!("{} were closed: their rows have changed", format_counted(closed, "version")),
-                });
-                let touched = skipped as u64 + deleted.kept;
-                let touched = (touched > 0).then(|| {
-                    let rows = format_counted(touched, "row");
-                    format!("a trigger or a rule of the table skipped or changed {rows}")
-                });
-                let added = (without_key > 0).then(|| {
-                    let (rows, mode) = (format_counted(without_key as u64, "row"), self.postgres.name_of_mode());
-                    format!("{rows} with a null in the key equal no row of the table: each {mode} adds them again")
-                });
-                *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) =
-                    deleted.note(matching.on_conflict).into_iter().chain(versions).chain(touched).chain(why.flatten()).chain(added).collect();
+                self.merge(total, link)?;
             }
             let old = match self.postgres.mode {
                 Mode::Replace => find(link, &self.table)?,
@@ -129,12 +88,66 @@ impl PostgresSession<'_> {
             }
             if let Some(replaced) = replaced {
                 let lost = replaced.hand_on(link, &self.table)?;
-                *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) =
-                    replaced::note(&self.table, &lost).into_iter().collect();
+                self.note_at_the_end(replaced::note(&self.table, &lost));
             }
             records.complete(id, total, &facts)?;
             link.commit_durably()
         })
+    }
+
+    fn note_at_the_end(&self, notes: impl IntoIterator<Item = String>) {
+        *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) = notes.into_iter().collect();
+    }
+
+    /// Merges the gathered rows into the table, and notes what became of them.
+    fn merge(&self, total: &Tally, link: Link<'_>) -> Result<()> {
+        let matching = self.postgres.matching();
+        let (gathered, table) = (&self.written, &self.table);
+        let verify = self.options.verify;
+        let merge = Merge { link, gathered, table, columns: &self.columns, matching, verify };
+        let Merged { rows: merged, closed, without_key, skipped, deleted } =
+            blockers::named(link, || merge.run().map_err(|error| self.refused_in_merge(error, link)))?;
+        let (planned, oid) = (&self.plan.planned, self.record.table_oid);
+        planned.refuse_converted(link, &self.table, oid)?;
+        let left = total.rows.saturating_sub(merged);
+        self.there_before.store(left, Relaxed);
+        let others = left.saturating_sub(skipped as u64).saturating_sub(deleted.marked);
+        let why = (others > 0).then(|| match matching.on_conflict {
+            OnConflict::Update if upsert::may_leave(&self.columns, matching) => None,
+            OnConflict::Update => {
+                let why = "a trigger or a rule of the table skipped the others";
+                Some(format!("{merged} of {} rows were merged: {why}", total.rows))
+            }
+            OnConflict::ReplaceFiles(_) => None,
+            OnConflict::History(None) => {
+                Some("the other rows equal the current versions of their keys".to_owned())
+            }
+            OnConflict::History(Some(newest)) => Some(format!(
+                "the other rows equal the current versions of their keys, or are not newer, by {newest}"
+            )),
+            OnConflict::Keep => Some(
+                "the keys of the other rows are in the table, or came elsewhere in the files, too".to_owned(),
+            ),
+            OnConflict::KeepNewest(newest) => {
+                Some(format!("the other rows are not newer than rows with their keys, by {newest}"))
+            }
+        });
+        let versions = (closed > 0).then(|| match closed {
+            1 => "1 version was closed: its row has changed".to_owned(),
+            _ => format!("{} were closed: their rows have changed", format_counted(closed, "version")),
+        });
+        let touched = skipped as u64 + deleted.kept;
+        let touched = (touched > 0).then(|| {
+            let rows = format_counted(touched, "row");
+            format!("a trigger or a rule of the table skipped or changed {rows}")
+        });
+        let added = (without_key > 0).then(|| {
+            let (rows, mode) = (format_counted(without_key as u64, "row"), self.postgres.name_of_mode());
+            format!("{rows} with a null in the key equal no row of the table: each {mode} adds them again")
+        });
+        let notes = deleted.note(matching.on_conflict).into_iter().chain(versions).chain(touched);
+        self.note_at_the_end(notes.chain(why.flatten()).chain(added));
+        Ok(())
     }
 
     /// Replaces the earlier rows of corrected files with the gathered ones.
@@ -165,20 +178,16 @@ impl PostgresSession<'_> {
             }
             [] => return Ok(()),
         };
-        *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) = vec![note];
+        self.note_at_the_end([note]);
         Ok(())
     }
 
     /// How the load was run, up to now.
     fn facts(&self) -> LoadFacts {
-        let command = self.options.command.as_deref().or(self.record.facts.command.as_deref());
-        let LoadFacts { order, kept_units, .. } = self.record.facts.clone();
+        let (run, how) =
+            (turns::now().saturating_duration_since(self.started), (self.options, self.source.files()));
         let (merge, keeps_newer) = (self.postgres.merge(), self.postgres.keeps_newer());
-        let facts = LoadFacts::new(command, self.changes_so_far());
-        let facts = LoadFacts { merge, keeps_newer, order, kept_units, ..facts };
-        facts
-            .leaving_out(self.options, self.source.files())
-            .after(turns::now().saturating_duration_since(self.started))
+        LoadFacts { merge, keeps_newer, ..self.record.facts.after(run, self.changes_so_far(), how) }
     }
 
     /// Makes the committed part tables partitions of the staging table, unless they are already.
@@ -322,5 +331,62 @@ impl PostgresSession<'_> {
                 "forget the load (sawmill load forget), remove what is left of its rows, and load again",
             )),
         }
+    }
+}
+
+impl PostgresSession<'_> {
+    /// All notes, in the order in which they are shown.
+    pub(super) fn all_notes(&self) -> Vec<Note> {
+        let found = self.found_notes.iter().cloned().chain(self.server.changes());
+        let mut notes: Vec<Note> = found.map(Note::from).collect();
+        if self.postgres.partitions.is_some() && self.state != LoadState::Complete {
+            notes.push(Note::Route(self.route.to_string()));
+        }
+        if !self.not_filled.is_empty() && self.state != LoadState::Complete {
+            let lacking = self.not_filled.join(", ");
+            notes.push(format!("columns of the table that the files lack: {lacking}").into());
+        }
+        notes.extend(self.column_changes().lines().into_iter().map(Note::from));
+        let at_the_end = self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner);
+        notes.extend(at_the_end.iter().cloned().map(Note::from));
+        if self.overlaid && self.options.verify {
+            notes.push(Note::Unverified(
+                "not verified: since this load began, another load has brought other rows or columns of its files into the \
+                 table, or merged rows into it (sawmill verify compares whole tables)"
+                    .to_owned(),
+            ));
+        } else if self.retyped && self.options.verify {
+            notes.push(Note::Unverified(
+                "not verified: the table's columns have changed since this load (sawmill verify compares whole tables)"
+                    .to_owned(),
+            ));
+        } else if self.state == LoadState::Complete
+            && self.postgres.mode == Mode::Upsert
+            && !matches!(self.postgres.on_conflict, OnConflict::ReplaceFiles(_))
+        {
+            let mode = self.postgres.merge().unwrap_or_else(|| self.postgres.mode.name().to_owned());
+            let note = format!(
+                "not verified: an earlier run merged these rows, and mode {mode} verifies only while it merges; --again \
+                 merges them again"
+            );
+            notes.push(Note::Unverified(note));
+        }
+        match (self.rejected(), &self.postgres.rejects) {
+            (0, _) => {}
+            (rows, to) => {
+                let where_to = match to {
+                    _ if matches!(self.options.share, Share::Part(_)) => {
+                        "so far; the run that finishes the load writes them to the file of --rejects"
+                            .to_owned()
+                    }
+                    Some(to) if to.path.exists() => format!("and went to {}", to.path.display()),
+                    _ => "in earlier runs; the same command with --rejects FILE writes them to a file"
+                        .to_owned(),
+                };
+                let rows = format_counted(rows, "row");
+                notes.push(Note::Rejected(format!("{rows} could not be loaded {where_to}")));
+            }
+        }
+        notes
     }
 }

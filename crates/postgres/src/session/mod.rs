@@ -5,12 +5,10 @@ mod comparison;
 mod evolving;
 mod finishing;
 pub(crate) mod insertion;
-mod notes;
 mod opening;
 pub(crate) mod prepare;
 pub(crate) mod rehearsal;
 mod rejects;
-mod source_now;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -26,17 +24,17 @@ use sawmill_pgwire::{Connection, KnownServer};
 use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 
 use crate::Postgres;
-use crate::encode::rejecting::RejectingEncoder;
-use crate::encode::summing::SummingEncoder;
+use crate::encode::encoders::RejectingEncoder;
+use crate::encode::encoders::SummingEncoder;
 use crate::partition::rows::PartitionedRows;
 use crate::rejected::rejects::RejectCounter;
+use crate::session::activity::WriteAhead;
 use crate::table::catalogue::Link;
-use crate::write::destination::PartPlan;
+use crate::write::plan::PartPlan;
 use crate::write::plan::WriterPlan;
 use crate::write::route::Route;
 use crate::write::table_writer::{Held, TableWriter};
 use crate::write::upsert::OnConflict;
-use crate::write::write_ahead::WriteAhead;
 
 /// An open load.
 pub(crate) struct PostgresSession<'a> {

@@ -27,11 +27,10 @@ use crate::session::prepare::Preparing;
 use crate::table::catalogue::{FoundTable, Link, current_schema, find};
 use crate::table::columns::{self, NewTable, TableColumn};
 use crate::table::planned_columns::{FORGET, PlannedColumns};
-use crate::table::{narrower, part_tables};
+use crate::table::{evolution, part_tables};
 use crate::target::Postgres;
-use crate::write::destination::PartPlan;
 use crate::write::history;
-use crate::write::plan::WriterPlan;
+use crate::write::plan::{PartPlan, WriterPlan};
 use crate::write::upsert::{self, OnConflict};
 
 impl<'a> PostgresSession<'a> {
@@ -303,10 +302,7 @@ impl<'a> Opening<'_, 'a> {
             (None, Some(found)) => {
                 let mut existing = columns::read(link, found.oid)?;
                 postgres.check_loaded_at(&mut existing, table)?;
-                let schema = match postgres.by_position {
-                    false => Arc::clone(source.schema()),
-                    true => columns::by_position(source.schema(), &existing, table)?,
-                };
+                let schema = postgres.renamed(source.schema(), &existing, table)?;
                 Matched {
                     columns: postgres
                         .matched(&schema, &existing, table)
@@ -360,9 +356,9 @@ impl<'a> Opening<'_, 'a> {
             return Ok(BTreeMap::new());
         }
         if postgres.rejects.is_none() {
-            narrower::refuse_larger(source, schema, existing, table)?;
+            evolution::refuse_larger(source, schema, existing, table)?;
         }
-        Ok(narrower::hints(source, schema, existing))
+        Ok(evolution::hints(source, schema, existing))
     }
 
     /// Reads from the records what earlier runs have done.
@@ -432,10 +428,7 @@ impl<'a> Opening<'_, 'a> {
         let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
         let planned = PlannedColumns::read(link, written, oid, names.iter().map(String::as_str))?;
         let existing = columns::read(link, oid)?;
-        let schema = match postgres.by_position {
-            false => Arc::clone(source.schema()),
-            true => columns::by_position(source.schema(), &existing, written)?,
-        };
+        let schema = postgres.renamed(source.schema(), &existing, written)?;
         Ok((planned, columns::matched_of(&names, &schema, &existing, written, &postgres.values)?))
     }
 

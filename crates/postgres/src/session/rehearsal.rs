@@ -1,10 +1,8 @@
 //! A load up to its first row, in a transaction that is never committed: a report of its effects, checked by
 //! the server.
 
-use std::sync::Arc;
-
 use sawmill_loader::{
-    ColumnChanges, LoadOptions, LoadRecord, LoadState, Mode, Note, Portion, Remembered, Session,
+    ColumnChanges, LoadOptions, LoadRecord, LoadState, Mode, Note, Portion, Remembered, Session, Target,
 };
 use sawmill_pgwire::Connection;
 use sawmill_profile::format_counted;
@@ -116,10 +114,7 @@ impl Postgres {
         let mut existing = columns::read(link, found.oid)?;
         self.fill_merged_time(&mut existing);
         let table = self.table.within(&found.schema);
-        let schema = match self.by_position {
-            false => Arc::clone(source.schema()),
-            true => columns::by_position(source.schema(), &existing, &table)?,
-        };
+        let schema = self.renamed(source.schema(), &existing, &table)?;
         let Some(changes) = changes else {
             return Ok(Some(columns::conversions(&schema, &self.matched(&schema, &existing, &table)?)));
         };
@@ -152,9 +147,9 @@ impl Postgres {
         let files = columns_of_files(&new);
         let evolution = match new.files().is_empty() {
             true => return Ok(Some((ColumnChanges::default(), None))),
-            false => Evolution::new(self, &new, &files, &existing, &table)?,
+            false => Evolution::new((self, &new, &table), &files, &existing)?,
         };
-        let statement = evolution.statement(&table)?;
+        let statement = evolution.statement()?;
         Ok(Some((evolution.changes, statement)))
     }
 

@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{Field, Schema};
+use arrow_schema::{Field, Schema, SchemaRef};
 use sawmill_loader::{LoadOptions, TableName, check_name, quote, renamed};
 use sawmill_pgcopy::{Column, ColumnType, Enums, PgType, ValueOptions, is_enum, is_json};
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result};
 
 use crate::table::catalogue::{self, FoundTable, Link};
-use crate::table::catalogue_type;
 use crate::target::Postgres;
-use crate::types::made_types::MadeType;
-use crate::types::natural::{Nested, natural_type};
+use crate::types::made_types::{MadeType, Nested, natural_type};
 use crate::types::server_type::{Asker, IS_READ, LOSSES, UNBOUND, of_server};
 
 /// System columns of every table.
@@ -66,7 +64,7 @@ pub(crate) fn read(link: Link<'_>, oid: u32) -> Result<Vec<TableColumn>> {
     for row in &rows {
         let (filled, generated): (bool, bool) = (link.get(row, 5)?, link.get(row, 6)?);
         let (oid, modifier): (u32, i32) = (link.get(row, 2)?, link.get(row, 3)?);
-        let column_type = if generated { None } else { catalogue_type::read(link, oid, modifier)? };
+        let column_type = if generated { None } else { catalogue::read(link, oid, modifier)? };
         let (type_name, unbound): (String, Option<String>) = (link.get(row, 1)?, link.get(row, 8)?);
         let unbound = unbound.filter(|_| !generated);
         let losses = link.get::<Option<Vec<String>>>(row, 10)?.unwrap_or_default();
@@ -88,6 +86,24 @@ pub(crate) fn read(link: Link<'_>, oid: u32) -> Result<Vec<TableColumn>> {
 }
 
 impl Postgres {
+    /// The schema of a source, whose columns get the names of the table's if they are matched by their position.
+    ///
+    /// # Errors
+    /// More columns than in the table.
+    pub(crate) fn renamed(
+        &self,
+        schema: &SchemaRef,
+        existing: &[TableColumn],
+        table: &TableName,
+    ) -> Result<SchemaRef> {
+        if !self.by_position {
+            return Ok(Arc::clone(schema));
+        }
+        // A column of a type that cannot be written keeps its place: its value must not go into the next one.
+        let names = existing.iter().filter(|column| !column.generated).map(|column| column.name.as_str());
+        renamed(schema, names.collect(), table)
+    }
+
     /// The columns of the table that a statement without names fills, in their order: name, and type as SQL writes it.
     /// Columns that the server computes or numbers (GENERATED ALWAYS) are left out, and timestamps are text if that
     /// of a zone is converted. Opens a connection for it.
@@ -312,19 +328,6 @@ pub(crate) fn lacking<'a>(
     existing: &'a [TableColumn],
 ) -> impl Iterator<Item = &'a TableColumn> {
     existing.iter().filter(|theirs| schema.fields().iter().all(|field| *field.name() != theirs.name))
-}
-
-/// The schema with its columns renamed by position to the table's columns, except columns that the server
-/// computes.
-pub(crate) fn by_position(
-    schema: &Schema,
-    existing: &[TableColumn],
-    table: &TableName,
-) -> Result<Arc<Schema>> {
-    // A column of a type that cannot be written keeps its place: its value must not go into the next one.
-    let names: Vec<&str> =
-        existing.iter().filter(|column| !column.generated).map(|column| column.name.as_str()).collect();
-    renamed(schema, names, table)
 }
 
 fn checked(

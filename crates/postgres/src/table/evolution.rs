@@ -1,19 +1,25 @@
 //! How a table follows the columns of new files: columns that it gets, and types that become wider.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow_array::Array;
 use arrow_schema::{DataType, Field, Schema};
 use sawmill_loader::{
-    AddedColumn, ColumnChanges, NewColumns, NullColumn, SchemaChange, TableName, Widen, WidenedColumn,
-    first_file_with, quote, refused_changes,
+    AddedColumn, ColumnChanges, NewColumns, NullColumn, TableName, Widen, WidenedColumn, first_file_with,
+    quote, refused_changes,
 };
-use sawmill_pgcopy::{ColumnType, PgType, is_json};
-use sawmill_source::{Result, Source};
+use sawmill_pgcopy::{ColumnType, Integers, PgType, is_json};
+use sawmill_source::{Bounds, Error, Kind, Result, Source};
 
 use crate::table::columns::{self, TableColumn};
 use crate::target::Postgres;
 
 /// The changes that a table needs before files with these columns are loaded into it.
-#[derive(Default)]
-pub(crate) struct Evolution {
+pub(crate) struct Evolution<'e> {
+    postgres: &'e Postgres,
+    source: &'e dyn Source,
+    table: &'e TableName,
     pub changes: ColumnChanges,
     /// The parts of an `ALTER TABLE`.
     actions: Vec<String>,
@@ -32,78 +38,72 @@ pub(crate) fn loaded(source: &Schema, files: &Schema, changes: &ColumnChanges) -
     names.filter(is_loaded).cloned().collect()
 }
 
-impl Evolution {
+impl<'e> Evolution<'e> {
     /// Compares the columns of a source's files with the table's.
     ///
     /// # Errors
     /// A column that cannot become one of the table.
     pub(crate) fn new(
-        postgres: &Postgres,
-        source: &dyn Source,
+        of: (&'e Postgres, &'e dyn Source, &'e TableName),
         files: &Schema,
         existing: &[TableColumn],
-        table: &TableName,
     ) -> Result<Self> {
-        let mut evolution = Self::default();
+        let mut evolution = Self::begun(of);
         for field in files.fields() {
             match existing.iter().find(|column| column.name == *field.name()) {
-                None => evolution.meet_new(postgres, source, field, table)?,
-                Some(column) => evolution.meet(postgres.schema_change, source, field, column),
+                None => evolution.meet_new(field)?,
+                Some(column) => evolution.meet(field, column),
             }
         }
-        evolution.find_absent(source, files, existing);
+        evolution.find_absent(files, existing);
         Ok(evolution)
     }
 
     /// How new columns of the files could be accepted, one line each.
     pub(crate) fn ways_out(
-        postgres: &Postgres,
-        source: &dyn Source,
+        of: (&'e Postgres, &'e dyn Source, &'e TableName),
         files: &Schema,
         existing: &[TableColumn],
-        table: &TableName,
     ) -> Vec<String> {
-        let mut evolution = Self::default();
-        let is_new =
-            |field: &&std::sync::Arc<Field>| existing.iter().all(|column| column.name != *field.name());
+        let mut evolution = Self::begun(of);
+        let is_new = |field: &&Arc<Field>| existing.iter().all(|column| column.name != *field.name());
         for field in files.fields().iter().filter(is_new) {
             // A column that cannot be added has no way out.
-            let _ = evolution.meet_new(postgres, source, field, table);
+            let _ = evolution.meet_new(field);
         }
         evolution.refused
+    }
+
+    fn begun((postgres, source, table): (&'e Postgres, &'e dyn Source, &'e TableName)) -> Self {
+        let (changes, actions, refused) = (ColumnChanges::default(), Vec::new(), Vec::new());
+        Self { postgres, source, table, changes, actions, refused }
     }
 
     /// The statement that changes the table; `None` if nothing has to change.
     ///
     /// # Errors
     /// All columns that may not be changed as the files need it.
-    pub(crate) fn statement(&self, table: &TableName) -> Result<Option<String>> {
+    pub(crate) fn statement(&self) -> Result<Option<String>> {
         if !self.refused.is_empty() {
-            return Err(refused_changes(&self.refused, table));
+            return Err(refused_changes(&self.refused, self.table));
         }
         let actions = self.actions.join(", ");
-        Ok((!actions.is_empty()).then(|| format!("ALTER TABLE {} {actions}", table.quoted())))
+        Ok((!actions.is_empty()).then(|| format!("ALTER TABLE {} {actions}", self.table.quoted())))
     }
 
     /// A column that the table lacks.
-    fn meet_new(
-        &mut self,
-        postgres: &Postgres,
-        source: &dyn Source,
-        field: &Field,
-        table: &TableName,
-    ) -> Result<()> {
-        let name = field.name();
+    fn meet_new(&mut self, field: &Field) -> Result<()> {
+        let (postgres, name) = (self.postgres, field.name());
         if postgres.schema_change.new_columns == NewColumns::LeaveOut {
             self.changes.left_out.push(name.clone());
             return Ok(());
         }
         let nullable = Schema::new(vec![field.clone().with_nullable(true)]);
-        let new = columns::natural(&nullable, table, postgres.nested, &postgres.values)?;
+        let new = columns::natural(&nullable, self.table, postgres.nested, &postgres.values)?;
         let Some(column_type) = new.columns.first().map(|column| &column.column_type) else { return Ok(()) };
         let type_name = column_type.to_string();
         if postgres.schema_change.new_columns == NewColumns::Refuse {
-            let (of, has) = (first_file_with(source, name), field.data_type());
+            let (of, has) = (first_file_with(self.source, name), field.data_type());
             self.refused.push(format!(
                 "column {name:?} ({has}) of {of} is not in the table; --schema-change add adds it as {type_name}, ignore \
                  leaves it out"
@@ -111,7 +111,7 @@ impl Evolution {
         } else if !new.types.is_empty() {
             self.refused.push(format!(
                 "column {name:?} of {} needs the new type {type_name}; add it to the table first",
-                first_file_with(source, name)
+                first_file_with(self.source, name)
             ));
         } else {
             self.actions.push(format!("ADD COLUMN {} {type_name}", quote(name)));
@@ -121,7 +121,8 @@ impl Evolution {
     }
 
     /// A column of the table, which may be narrower than the files need.
-    fn meet(&mut self, change: SchemaChange, source: &dyn Source, field: &Field, column: &TableColumn) {
+    fn meet(&mut self, field: &Field, column: &TableColumn) {
+        let change = self.postgres.schema_change;
         if change.widen == Widen::No || is_json(field) {
             return;
         }
@@ -133,7 +134,7 @@ impl Evolution {
                  which --rewrite allows",
                 column.type_name,
                 field.data_type(),
-                first_file_with(source, name)
+                first_file_with(self.source, name)
             ));
             return;
         }
@@ -143,13 +144,13 @@ impl Evolution {
     }
 
     /// Columns of the table, and added ones, that some files lack.
-    fn find_absent(&mut self, source: &dyn Source, files: &Schema, existing: &[TableColumn]) {
+    fn find_absent(&mut self, files: &Schema, existing: &[TableColumn]) {
         for column in existing.iter().filter(|column| !column.generated) {
             let in_some = files.index_of(&column.name).is_ok();
             if !in_some && column.filled {
                 continue;
             }
-            let Some(null) = NullColumn::new(&column.name, source, in_some) else { continue };
+            let Some(null) = NullColumn::new(&column.name, self.source, in_some) else { continue };
             match column.not_null {
                 true => self.refused.push(format!(
                     "column {:?} of the table is not in {}, and is NOT NULL",
@@ -158,7 +159,7 @@ impl Evolution {
                 false => self.changes.null.push(null),
             }
         }
-        let of_added = ColumnChanges::absent(self.changes.added.iter().map(|added| &added.name), source);
+        let of_added = ColumnChanges::absent(self.changes.added.iter().map(|added| &added.name), self.source);
         self.changes.null.extend(of_added.null);
     }
 }
@@ -217,6 +218,118 @@ fn longest_text(natural: PgType) -> Option<Option<u32>> {
             u32::try_from(before.max(1) + behind + 1 + i32::from(behind > 0)).ok()
         }
     })
+}
+
+/// A column that is narrower in the table.
+struct Narrower {
+    /// Its position in the source.
+    position: usize,
+    name: String,
+    /// The difference, and the option that would let all values in.
+    what: String,
+    /// The range of integers that it takes, if it is known.
+    range: Option<(i128, i128)>,
+    /// It has text of a limited length.
+    is_text: bool,
+}
+
+fn narrower(source: &dyn Source, schema: &Schema, existing: &[TableColumn]) -> Vec<Narrower> {
+    let of_field = |(position, field): (usize, &Arc<arrow_schema::Field>)| {
+        let column = existing.iter().find(|column| column.name == *field.name())?;
+        let (to, rewritten) = wider(column, field)?;
+        let rewrite = if rewritten { " with --rewrite" } else { "" };
+        let (name, file) = (field.name().clone(), first_file_with(source, field.name()));
+        let what = format!(
+            "column {name:?} is {} in the table and {} in {file}; --schema-change widen{rewrite} makes it {to}",
+            column.type_name,
+            field.data_type(),
+        );
+        let of = PgType::of_catalogue(column.type_oid, column.modifier);
+        let range = match of {
+            Some(PgType::Int2) => Some((i16::MIN.into(), i16::MAX.into())),
+            Some(PgType::Int4) => Some((i32::MIN.into(), i32::MAX.into())),
+            // The sign takes the place of a digit.
+            Some(PgType::Varchar(Some(most))) => {
+                let greatest = |digits: u32| 10_i128.saturating_pow(digits).saturating_sub(1);
+                Some((-greatest(most.saturating_sub(1)), greatest(most)))
+            }
+            _ => None,
+        };
+        let range = range.filter(|_| DataType::is_integer(field.data_type()));
+        Some(Narrower { position, name, what, range, is_text: matches!(of, Some(PgType::Varchar(_))) })
+    };
+    schema.fields().iter().enumerate().filter_map(of_field).collect()
+}
+
+/// Refuses files whose statistics say that some of their integers do not fit. Of one that is too long as text the error
+/// names the row.
+pub(crate) fn refuse_larger(
+    source: &dyn Source,
+    schema: &Schema,
+    existing: &[TableColumn],
+    table: &TableName,
+) -> Result<()> {
+    let (mut refused, mut row) = (Vec::new(), None);
+    for Narrower { position, name, what, range, is_text } in narrower(source, schema, existing) {
+        let Some((least, greatest)) = range else { continue };
+        for (file, named) in (0..).zip(source.files()) {
+            let known = (0..).zip(source.known(file, position)?);
+            let outside = known.filter_map(|(row_group, known)| match known.bounds? {
+                Bounds::Whole(low, _) if low < least => Some((low, row_group)),
+                Bounds::Whole(_, high) if high > greatest => Some((high, row_group)),
+                _ => None,
+            });
+            if let Some((value, row_group)) = outside.max_by_key(|(value, _)| value.unsigned_abs()) {
+                refused.push(format!("{what} ({} has the value {value})", named.name));
+                if is_text && row.is_none() {
+                    let row_of = row_of(source, (file, row_group), position, value)?;
+                    let of_file =
+                        |row| format!("{}, row group {row_group}, row {row}, column {name:?}", named.name);
+                    row = row_of.map(of_file);
+                }
+                break;
+            }
+        }
+    }
+    let (kind, place) = match row {
+        Some(row) => (Kind::Value, row),
+        None => (Kind::Schema, format!("table {table}")),
+    };
+    match refused.is_empty() {
+        true => Ok(()),
+        false => Err(Error::new(kind, refused.join("; "))
+            .at(place)
+            .advise("let the table follow the files, change the table, or collect such rows with --rejects")),
+    }
+}
+
+/// The first row of a row group that has this value in a column, counted from 0 there.
+fn row_of(source: &dyn Source, group: (u32, u32), column: usize, value: i128) -> Result<Option<u64>> {
+    const BATCH_ROWS: usize = 8192;
+    let mut reader = source.reader_of(&[column], BATCH_ROWS);
+    let units = source.plan(u64::MAX).into_iter().flatten();
+    for unit in units.filter(|unit| (unit.key.file, unit.key.row_group) == group) {
+        let mut first = unit.key.first_row;
+        reader.start(&unit)?;
+        while let Some(batch) = reader.next_batch()? {
+            let Some(integers) = Integers::bind(batch.column(0)) else { return Ok(None) };
+            let has = |row: &usize| batch.column(0).is_valid(*row) && integers.wide(*row) == Ok(value);
+            if let Some(row) = (0..batch.num_rows()).find(has) {
+                return Ok(source.place_of_row(unit.key, first + row as u64).map(|place| place.row));
+            }
+            first += batch.num_rows() as u64;
+        }
+    }
+    Ok(None)
+}
+
+/// For each column that is narrower in the table, the option that would let all values in.
+pub(crate) fn hints(
+    source: &dyn Source,
+    schema: &Schema,
+    existing: &[TableColumn],
+) -> BTreeMap<String, String> {
+    narrower(source, schema, existing).into_iter().map(|column| (column.name, column.what)).collect()
 }
 
 #[cfg(test)]

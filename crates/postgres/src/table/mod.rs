@@ -3,12 +3,10 @@
 
 pub(crate) mod blockers;
 pub(crate) mod catalogue;
-pub(crate) mod catalogue_type;
 pub(crate) mod columns;
 pub(crate) mod empty_table;
 pub(crate) mod evolution;
 pub(crate) mod loaded_at;
-pub(crate) mod narrower;
 pub(crate) mod new_table;
 pub(crate) mod part_tables;
 pub(crate) mod planned_columns;

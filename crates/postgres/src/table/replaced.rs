@@ -12,23 +12,12 @@ use crate::table::catalogue::Link;
 /// A table before it is dropped.
 pub(crate) struct Replaced {
     owner: String,
-    grants: Vec<Grant>,
-    comments: Vec<Comment>,
+    /// Privileges: the column, if it is of one, role, privilege, and whether it can be granted on. The server has quoted
+    /// roles and literals.
+    grants: Vec<(Option<String>, String, String, bool)>,
+    /// Comments: the column, if it is of one, and the literal.
+    comments: Vec<(Option<String>, String)>,
     traits: Vec<String>,
-}
-
-/// A privilege on the table, or on one of its columns. Roles and literals are quoted by the server.
-struct Grant {
-    column: Option<String>,
-    role: String,
-    privilege: String,
-    grantable: bool,
-}
-
-/// A comment on the table, or on one of its columns.
-struct Comment {
-    column: Option<String>,
-    literal: String,
 }
 
 const GRANTS: &str = "\
@@ -76,12 +65,8 @@ impl Replaced {
     /// Takes the lock that dropping takes, and reads the table's grants, comments and other traits.
     pub(crate) fn locked(link: Link<'_>, table: &TableName, oid: u32) -> Result<Self> {
         link.batch(&format!("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", table.quoted()))?;
-        let grant = |(column, role, privilege, grantable)| Grant { column, role, privilege, grantable };
-        let grants = link.rows(GRANTS, &[&oid])?.into_iter().map(grant).collect();
-        let comment = |(column, literal)| Comment { column, literal };
-        let comments = link.rows(COMMENTS, &[&oid])?.into_iter().map(comment).collect();
-        let owner = owner(link, oid)?;
-        Ok(Self { owner, grants, comments, traits: traits(link, oid)? })
+        let (grants, comments) = (link.rows(GRANTS, &[&oid])?, link.rows(COMMENTS, &[&oid])?);
+        Ok(Self { owner: owner(link, oid)?, grants, comments, traits: traits(link, oid)? })
     }
 
     /// Applies the grants and comments to the new table. Returns a line for each property that it lacks.
@@ -92,7 +77,7 @@ impl Replaced {
         let Some((oid, columns)) = found else { return Ok(Vec::new()) };
         let there = |column: &Option<String>| column.as_ref().is_none_or(|column| columns.contains(column));
         let (mut statements, mut lost) = (Vec::new(), Vec::new());
-        for Grant { column, role, privilege, grantable } in &self.grants {
+        for (column, role, privilege, grantable) in &self.grants {
             if there(column) {
                 let column =
                     column.as_ref().map(|column| format!(" ({})", quote(column))).unwrap_or_default();
@@ -106,7 +91,7 @@ impl Replaced {
                 ));
             }
         }
-        for Comment { column, literal } in &self.comments {
+        for (column, literal) in &self.comments {
             match column {
                 None => statements.push(format!("COMMENT ON TABLE {} IS {literal}", table.quoted())),
                 Some(name) if there(column) => {

@@ -2,5 +2,4 @@
 
 pub(crate) mod enumerations;
 pub(crate) mod made_types;
-pub(crate) mod natural;
 pub(crate) mod server_type;

@@ -19,8 +19,7 @@ use crate::table::catalogue::{Link, find};
 use crate::table::columns;
 use crate::target::Postgres;
 use crate::verify::locate::{LeftOut, Locating};
-use crate::verify::read_back::ReadBack;
-use crate::verify::source_sums::SourceSums;
+use crate::verify::sums::{ReadBack, SourceSums};
 
 /// Compares the table with the source: number of rows, non-null values of each column, and the content sum.
 /// If the sums differ, both sides are read again to name the columns that differ. The mode of `postgres` does

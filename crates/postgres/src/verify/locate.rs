@@ -16,13 +16,12 @@ use sawmill_source::{Control, Error, Kind, Read, Result, Source, Unit, UnitKey};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::encode::canonical_row::CanonicalRow;
-use crate::encode::rejecting::{RejectingEncoder, marked_rows};
-use crate::encode::summing::SummingEncoder;
+use crate::encode::encoders::{RejectingEncoder, SummingEncoder, marked_rows};
 use crate::nested::flat_tables::RecordNumbers;
 use crate::rejected::bad_records::BadRecords;
 use crate::table::catalogue::Link;
 use crate::table::columns;
-use crate::verify::read_back::read_rows;
+use crate::verify::sums::read_rows;
 use crate::verify::tuples::Tuples;
 
 /// The most missing rows of a unit that are named.

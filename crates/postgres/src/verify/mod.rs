@@ -2,6 +2,5 @@
 
 pub(crate) mod compare;
 pub(crate) mod locate;
-pub(crate) mod read_back;
-pub(crate) mod source_sums;
+pub(crate) mod sums;
 pub(crate) mod tuples;

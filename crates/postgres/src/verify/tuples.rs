@@ -7,7 +7,7 @@ use sawmill_pgcopy::HEADER;
 use sawmill_source::{Error, Kind};
 
 use crate::encode::canonical_row::CanonicalRow;
-use crate::encode::rejecting::marked_rows;
+use crate::encode::encoders::marked_rows;
 use crate::verify::locate::HashRange;
 
 /// Takes a stream of tuples in pieces of any size.

@@ -3,7 +3,6 @@
 
 pub(crate) mod binary_copy;
 pub(crate) mod deletes;
-pub(crate) mod destination;
 pub(crate) mod history;
 pub(crate) mod plan;
 pub(crate) mod refusals;
@@ -11,7 +10,4 @@ pub(crate) mod rejecting_unit;
 pub(crate) mod replace_files;
 pub(crate) mod route;
 pub(crate) mod table_writer;
-pub(crate) mod unit_group;
-pub(crate) mod unit_records;
 pub(crate) mod upsert;
-pub(crate) mod write_ahead;

@@ -15,7 +15,7 @@ use sawmill_profile::{WaitKind, wait};
 use sawmill_source::{Error, Kind, Result, Unit};
 
 use crate::encode::canonical_row::CanonicalRow;
-use crate::encode::rejecting::marked_rows;
+use crate::encode::encoders::marked_rows;
 use crate::partition::tables::is_of_partition;
 use crate::records::checkpoint::key_columns;
 use crate::rejected::rejects::{Reject, RejectCounter, RejectRecorder};
@@ -23,8 +23,7 @@ use crate::table::catalogue::Link;
 use crate::table::planned_columns::columns_changed;
 use crate::verify::tuples::Tuples;
 use crate::write::binary_copy::{BinaryCopy, Next, next};
-use crate::write::destination::OpenTable;
-use crate::write::plan::WriterPlan;
+use crate::write::plan::{OpenTable, WriterPlan};
 
 const SAVEPOINT: &str = "SAVEPOINT sawmill_rows";
 

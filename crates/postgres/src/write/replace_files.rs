@@ -5,12 +5,11 @@ use sawmill_pgcopy::Column;
 use sawmill_source::{Error, Kind, Mapping, Result};
 
 use crate::encode::canonical_row::CanonicalRow;
-use crate::records::checkpoint::{Checkpoints, UNITS, UNITS_UNLOGGED};
-use crate::records::in_order::{IS_IN_ORDER, without};
+use crate::records::checkpoint::{Checkpoints, Records, UNITS, UNITS_UNLOGGED, signed};
 use crate::table::catalogue::Link;
 use crate::table::columns::list;
 use crate::table::planned_columns::PlannedColumns;
-use crate::verify::read_back::read_rows;
+use crate::verify::sums::read_rows;
 use crate::verify::tuples::Tuples;
 use crate::write::upsert::{OVERRIDING, inserted};
 
@@ -30,21 +29,13 @@ pub(crate) struct ReplacedFiles<'r> {
     pub mapping: &'r Mapping,
 }
 
-/// A gathered row with a key that another row has.
-pub(crate) struct SameKey {
-    /// Selects the row from the staging table.
-    pub clause: String,
-    /// Its key, and whose key that is, too.
-    pub what: String,
-}
-
 impl ReplacedFiles<'_> {
     /// The first gathered row whose key, by a unique index of the table, a row of another file has, or an earlier gathered
     /// one.
     ///
     /// # Errors
     /// No connection.
-    pub(crate) fn same_key(&self, link: Link<'_>) -> Result<Option<SameKey>> {
+    pub(crate) fn same_key(&self, link: Link<'_>) -> Result<Option<(String, String)>> {
         let (table, gathered, column) = (self.table.quoted(), self.gathered.quoted(), quote(self.column));
         let indexes = "SELECT array(SELECT a.attname::text FROM pg_catalog.pg_attribute a WHERE a.attrelid = i.indrelid \
                          AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]) ORDER BY a.attnum) \
@@ -70,7 +61,7 @@ impl ReplacedFiles<'_> {
                 let other = other.unwrap_or_else(|| "another origin".to_owned());
                 let (clause, key) = (format!("WHERE ctid = '{place}'"), key.join(", "));
                 let what = format!("a row of {other} has the same key ({key}), {value}");
-                return Ok(Some(SameKey { clause, what }));
+                return Ok(Some((clause, what)));
             }
         }
         Ok(None)
@@ -188,5 +179,63 @@ impl ReplacedFiles<'_> {
         Error::new(Kind::Mismatch, what)
             .at(format!("table {}, {}", self.table, link.place()))
             .advise("nothing was replaced: change the trigger or the rule, and run the same command again")
+    }
+}
+
+/// The condition that the units of a load `l` have rows of several files.
+pub(crate) const IS_IN_ORDER: &str = "(strpos(coalesce(l.facts, ''), '\"order\":\"') > 0)";
+
+/// The sum of rows without others, which may be of other columns.
+pub(crate) fn without(rows: &Tally, others: &Tally) -> Tally {
+    let of_others = others.non_null.iter().copied().chain(std::iter::repeat(0));
+    Tally {
+        rows: rows.rows.saturating_sub(others.rows),
+        content_sum: rows.content_sum.minus(others.content_sum),
+        non_null: rows.non_null.iter().zip(of_others).map(|(all, of)| all.saturating_sub(of)).collect(),
+    }
+}
+
+impl Records<'_> {
+    /// The loads into the table of `but`, except that one, whose rows are in order over all files and still contain rows of
+    /// some of these.
+    pub(crate) fn in_order_with(&self, but: &LoadRecord, names: &[String]) -> Result<Vec<LoadRecord>> {
+        let condition = format!(
+            "table_oid = $1 AND load_id <> $2 AND mode <> 'upsert' AND {IS_IN_ORDER} \
+             AND EXISTS (SELECT FROM unnest(l.files, l.fingerprints) f(name, print) \
+               WHERE name = ANY ($3) AND right(print, $4) <> $5) ORDER BY begun"
+        );
+        let length = REPLACED.len() as i32;
+        self.loads(&condition, &[&i64::from(but.table_oid), &but.id, &names, &length, &REPLACED])
+    }
+
+    /// The units of the other loads into that table that have rows of these files alone.
+    pub(crate) fn units_of_files(&self, but: &LoadRecord, names: &[String]) -> Result<Vec<Tally>> {
+        let sql = format!(
+            "SELECT u.rows, u.content_sum, u.non_null FROM {} u JOIN {} l USING (load_id) \
+             WHERE l.table_oid = $1 AND l.load_id <> $2 AND l.mode <> 'upsert' \
+             AND NOT {IS_IN_ORDER} AND l.files[u.file + 1] = ANY ($3)",
+            self.all_units(),
+            self.table("loads")
+        );
+        let rows = self.link.rows(&sql, &[&i64::from(but.table_oid), &but.id, &names])?;
+        rows.into_iter().map(|unit| self.tally(unit)).collect()
+    }
+
+    /// Leaves a load one unit: the sum of those that it has, without these rows.
+    pub(crate) fn take_rows(&self, id: &str, rows: &Tally) -> Result<()> {
+        let mut there = Tally::default();
+        self.units(id)?.values().for_each(|unit| there.add(unit));
+        let left = without(&there, rows);
+        for table in [UNITS, UNITS_UNLOGGED] {
+            let delete = format!("DELETE FROM {} WHERE load_id = $1", self.table(table));
+            self.link.execute(&delete, &[&id])?;
+        }
+        let insert = format!(
+            "INSERT INTO {} (load_id, file, row_group, first_row, rows, content_sum, non_null) \
+             VALUES ($1, 0, 0, 0, $2, $3, $4)",
+            self.units_table()
+        );
+        let (count, sum) = (left.rows as i64, left.content_sum.to_string());
+        self.link.execute(&insert, &[&id, &count, &sum, &signed(&left.non_null)]).map(drop)
     }
 }

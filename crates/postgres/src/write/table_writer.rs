@@ -15,11 +15,10 @@ use crate::rejected::rejects::RejectCounter;
 use crate::table::catalogue::Link;
 use crate::table::planned_columns::columns_changed;
 use crate::write::binary_copy::{BinaryCopy, Next, drain, next};
-use crate::write::destination::{Destination, OpenTable, PartPlan};
-use crate::write::plan::WriterPlan;
+use crate::write::plan::{
+    Destination, OpenTable, PartPlan, UnitGroup, UnitRecorder, WriterPlan, held_record,
+};
 use crate::write::rejecting_unit::{Rejecter, RejectingUnit};
-use crate::write::unit_group::UnitGroup;
-use crate::write::unit_records::UnitRecorder;
 
 /// A connection that copies units: small ones several in a transaction.
 pub(crate) struct TableWriter<'s> {
@@ -227,7 +226,7 @@ impl<'s> TableWriter<'s> {
             // After a COPY that did not begin, the client no longer understands the server.
             plan.planned.change(Link::new(&Connection::open(&plan.server, control)?, control))
         });
-        changed.ok().flatten().unwrap_or(error)
+        changed.ok().flatten().unwrap_or_else(|| held_record(error, plan, link))
     }
 
     /// The units of a transaction that was not committed are written again, and their rejected rows counted

@@ -274,6 +274,39 @@ fn a_load_goes_on_without_a_process_of_the_server_that_has_stopped() {
 }
 
 #[test]
+fn a_record_that_a_silent_process_holds_ends_the_load_and_the_process_is_named() {
+    let database = Database::new();
+    let (_kept, source) = file();
+    database.client().batch_execute("CREATE TABLE t (id bigint, name text, amount float8)").unwrap();
+    let (cancel, phase, held) =
+        (AtomicBool::new(false), Profile::new().phase("load"), AtomicBool::new(false));
+    let halted = halt(&phase, 1000, &held);
+    let slowed = Slowed::new(&source, &halted);
+    let target = target(&database.url, "t").mode(Mode::Append);
+    let options = LoadOptions { verify: false, ..options() };
+    let mut holder = database.client();
+    let pid: i32 = holder.query_one("SELECT pg_backend_pid()", &[]).unwrap().get(0);
+    let error = std::thread::scope(|scope| {
+        let loading = scope.spawn(|| load(&slowed, &target, &options, &Control::new(&cancel, &phase)));
+        while phase.rows() < 1000 {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        // As a process that has stopped behind the record of a unit, whose connection was lost.
+        let record = "BEGIN; INSERT INTO _sawmill.units (load_id, file, row_group, first_row, rows, content_sum, non_null) \
+                      SELECT load_id, 0, 2, 0, 1, '0', '{1,1,1}' FROM _sawmill.loads";
+        holder.batch_execute(record).unwrap();
+        held.store(true, Relaxed);
+        loading.join().unwrap()
+    })
+    .unwrap_err();
+    assert!(error.what().contains(&format!("process {pid} of the server")), "{error}");
+    assert!(error.advice().contains(&format!("pg_terminate_backend({pid})")), "{error}");
+    holder.batch_execute("ROLLBACK").unwrap();
+    run(&source, &target, &options).unwrap();
+    exactly_once(&database, "t");
+}
+
+#[test]
 fn a_server_that_works_for_longer_than_the_patience_is_waited_for() {
     let database = Database::new();
     let (_kept, source) = file();

@@ -1,6 +1,6 @@
 //! Interrupted appends of changed files, whose rows stay in the table when the files are restored.
 
-use sawmill_loader::LoadOptions;
+use sawmill_loader::{LoadOptions, Target};
 use sawmill_source::Kind;
 
 use crate::database::{run, small, with_control};

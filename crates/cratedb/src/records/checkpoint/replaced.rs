@@ -4,7 +4,7 @@ use sawmill_loader::REPLACED;
 use sawmill_source::Result;
 use serde_json::json;
 
-use super::stored::{now, stored, stored_stamps};
+use super::rows::{now, stored, stored_stamps};
 use super::{INSERTED, LoadRow, Records, State};
 
 impl Records<'_> {

@@ -14,7 +14,7 @@ use crate::records::lease::{self, Lease};
 use crate::records::void;
 use crate::session::opening::Opening;
 use crate::table::columns::Key;
-use crate::verify::read_back::{OfFiles, ReadBack};
+use crate::verify::rows::{OfFiles, ReadBack};
 
 /// How long a load waits for the beginnings of others, and how often it looks.
 const BEGINNING: Duration = Duration::from_secs(60);
@@ -256,17 +256,12 @@ impl Standing for Appended<'_, '_, '_> {
         if is_keyless && opening.checkpoints.on(&mut opening.sql).units(&opening.id)?.is_empty() {
             opening.refuse_twice(Kind::Exists)?;
         }
-        self.opening.refuse_changed(record).map_err(|error| error.advise(RESTORE))?;
+        self.opening.refuse_changed(record)?;
         self.opening.refuse_other_options(record)?;
         self.opening.refuse_other_columns(record)?;
         self.opening.refuse_unverifiable(record)
     }
 }
-
-/// What to do if files have changed since an append began.
-const RESTORE: &str = "restore the file to finish the load, or load everything from the beginning with --mode replace; its \
-                       rows are in the table, and stay there after sawmill load forget; with --file-column, --changed replace \
-                       would replace them";
 
 /// What to do if the rows of complete appends are missing.
 pub(crate) fn rows_missing(key: &Key) -> &'static str {

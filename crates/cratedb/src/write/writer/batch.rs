@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 
 use crate::encode::unnest;
 use crate::table::columns::{Key, Plan};
-use crate::verify::compare::Sent;
-use crate::verify::equal_rows::Place;
+use crate::verify::rows::Sent;
+use crate::verify::source::Place;
 
 /// Encoded rows, and the units that they are of.
 #[derive(Debug)]

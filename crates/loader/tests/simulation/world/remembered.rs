@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use sawmill_loader::{
-    BatchEncoder, Encoding, Found, History, LoadOptions, LoadRecord, Loads, Portion, Presence, RecordedFiles,
-    RecordedUnit, Remembered, Tally, Verification, remember,
+    BatchEncoder, Encoding, Found, History, LoadOptions, LoadRecord, Loads, Note, Portion, Presence,
+    RecordedFiles, RecordedUnit, Remembered, Tally, Verification, remember,
 };
 use sawmill_source::{Control, Mapping, Result, Source, UnitKey};
 
@@ -91,10 +91,9 @@ impl History for SimulatedHistory<'_> {
         })
     }
 
-    fn verify(&self, remembered: &mut Remembered) -> Result<()> {
+    fn compare(&self, _remembered: &Remembered) -> Result<std::result::Result<Verification, Note>> {
         if !self.presence()?.is_known_whole() {
-            remembered.note_other_rows();
-            return Ok(());
+            return Ok(Err(Note::other_rows()));
         }
         let (number, oid) = (self.target.process.number, self.table.oid);
         let (recorded, rows) = self.connection.request(Step::ReadTable, |server, _| {
@@ -106,7 +105,6 @@ impl History for SimulatedHistory<'_> {
             server.audit.verified[number] = Some((oid, rows.clone()));
             Ok((recorded, rows))
         })?;
-        let all = Verification::new(vec!["value".to_owned()], recorded, sum_of(&rows));
-        remembered.verify(all, TABLE)
+        Ok(Ok(Verification::new(vec!["value".to_owned()], recorded, sum_of(&rows))))
     }
 }

@@ -209,7 +209,7 @@ impl Preparing<'_> {
 
     /// Refuses to continue with changed files, other units or lost rows.
     fn resume(&self, row: &LoadRow, table: FoundTable, of_load: Option<&str>) -> Result<()> {
-        row.record.files.refuse_changed(self.source.files())?;
+        row.record.files.refuse_changed(self.source.files(), false)?;
         let done = units(self.connection, self.id, Step::ReadUnits)?;
         refuse_cut_otherwise(self.source, row.record.unit_rows, &done)?;
         let presence = presence(self.connection, table, of_load)?;

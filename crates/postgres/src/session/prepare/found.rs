@@ -162,7 +162,8 @@ impl Standing for Found<'_, '_, '_> {
 
     fn check_resumed(&mut self) -> Result<()> {
         let Some(record) = &self.record else { return Ok(()) };
-        self.preparing.refuse_changed(record)?;
+        let changed = record.files.refuse_changed(self.preparing.source.files(), self.mode() == Mode::Append);
+        changed.map_err(|error| error.at(self.preparing.place()))?;
         self.preparing.refuse_cut_otherwise(record)?;
         let Preparing { table, id, .. } = *self.preparing;
         match self.mode().gathers() {

@@ -1,12 +1,11 @@
 //! Whether to start a new load, resume an earlier one, do nothing, or refuse.
 
 mod found;
-mod meanwhile;
-mod unfinished;
+mod others;
 
 use sawmill_loader::{
-    AddedColumn, ColumnChanges, LoadFacts, LoadOptions, LoadRecord, LoadState, Mode, Portion, Presence,
-    RecordedFiles, Share, Standing, TableName, Tally, and_more_files, open, refuse_cut_otherwise,
+    AddedColumn, ColumnChanges, LoadOptions, LoadRecord, LoadState, Mode, Portion, Presence, RecordedFiles,
+    Share, Standing, TableName, Tally, Target, and_more_files, open, refuse_cut_otherwise,
 };
 use sawmill_pgcopy::Column;
 use sawmill_pgwire::{KnownServer, POLICIES};
@@ -20,7 +19,7 @@ use crate::table::catalogue::{FoundTable, Link, find};
 use crate::table::{blockers, columns, part_tables, replaced};
 use crate::target::Postgres;
 use crate::types::{enumerations, made_types};
-use crate::verify::read_back::ReadBack;
+use crate::verify::sums::ReadBack;
 use crate::write::refusals::Refusals;
 use crate::write::upsert;
 
@@ -380,41 +379,15 @@ impl Preparing<'_, '_> {
     }
 
     fn record(&self, table_oid: u32, before: Option<Tally>) -> LoadRecord {
-        let files = self.source.files();
-        LoadRecord {
-            id: self.id.to_owned(),
-            mode: self.postgres.mode.name().to_owned(),
-            table_oid,
-            unit_rows: self.options.unit_rows.max(1),
-            files: RecordedFiles::new(files),
-            complete: false,
-            before,
-            mapping: self.mapping(),
-            facts: LoadFacts {
-                merge: self.postgres.merge(),
-                keeps_newer: self.postgres.keeps_newer(),
-                order: self.source.facts().order,
-                ..LoadFacts::new(self.options.command.as_deref(), self.changes.clone())
-                    .leaving_out(self.options, files)
-            },
-        }
+        let Self { postgres, source, options, .. } = *self;
+        let mut record = LoadRecord::new(self.id, postgres.mode, source, options, self.changes.clone());
+        (record.facts.merge, record.facts.keeps_newer) = (postgres.merge(), postgres.keeps_newer());
+        LoadRecord { table_oid, before, mapping: self.mapping(), ..record }
     }
 
     fn write_record(&self, record: &LoadRecord) -> Result<()> {
         let database = self.records.database(self.server)?;
         self.records.begin(record, &self.table.to_string(), database.as_deref())
-    }
-
-    fn refuse_changed(&self, record: &LoadRecord) -> Result<()> {
-        let has_rows = self.postgres.mode == Mode::Append;
-        record.files.refuse_changed(self.source.files()).map_err(|error| match has_rows {
-            false => error.at(self.place()),
-            true => error.at(self.place()).advise(
-                "restore the file to finish the load, or load everything from the beginning with --mode replace; its rows are \
-                 in the table, and stay there after sawmill load forget; with --file-column, --changed replace would replace \
-                 them",
-            ),
-        })
     }
 
     fn exists(&self, found: &FoundTable) -> Result<Error> {

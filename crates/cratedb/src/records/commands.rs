@@ -1,17 +1,19 @@
-//! The status of loads: which there are, their progress, and whether they run.
+//! The commands for records: the status of loads, pruning, and forgetting.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
+use std::time::Duration;
 
-use sawmill_loader::{FileStatus, LoadStatus, TableName};
-use sawmill_source::{Control, Result};
+use sawmill_loader::{FileStatus, Forgotten, LoadStatus, Pruned, TableName};
+use sawmill_source::{Control, Kind, Result};
 
 use crate::connect::address::CrateServer;
 use crate::connect::client::{Client, Cluster};
 use crate::connect::sql::Sql;
-use crate::records::checkpoint::{Checkpoints, LoadRow};
-use crate::records::lease;
-use crate::table::catalogue;
+use crate::records::checkpoint::{Checkpoints, LoadRow, ago};
+use crate::records::lease::{self, Lease, lease_name};
+use crate::table::catalogue::{self, exists};
 use crate::table::names::CrateTable;
+use crate::target::CrateDb;
 
 /// Tries of a lost connection.
 pub(super) const RETRIES: u32 = 3;
@@ -114,4 +116,97 @@ pub(super) fn read(
         }
     }
     Ok(loads)
+}
+
+/// Removes the records of loads, of all or of those into one table, that ended longer ago than `older_than` and that
+/// no later load needs. With `dry_run` only says which these are.
+///
+/// # Errors
+/// No connection, or no permission.
+pub fn crate_prune(
+    server: &CrateServer,
+    checkpoint_schema: &str,
+    table: Option<&TableName>,
+    (older_than, dry_run): (Duration, bool),
+    control: &Control<'_>,
+) -> Result<Pruned> {
+    let mut client = Client::new(&Cluster::new(server, Duration::ZERO, RETRIES)?);
+    let sql = &mut client.on(control);
+    let checkpoints = Checkpoints::new(checkpoint_schema);
+    let loads = read(sql, &checkpoints, &|_| true)?;
+    let mut pruned = Pruned::decide(loads, &ago(older_than), dry_run).of_table(is_meant(server, table));
+    if dry_run || pruned.removed.is_empty() {
+        return Ok(pruned);
+    }
+    checkpoints.on(sql).create()?;
+    for load in pruned.removed.clone() {
+        // The lease keeps others from starting the load before its record is deleted.
+        let name = lease_name(&load.table, &load.mode, &load.load_id);
+        let removed = match Lease::take(&checkpoints, &name, sql) {
+            Err(error) if error.kind() == Kind::Busy => false,
+            Err(error) => return Err(error),
+            Ok(_lease) => {
+                let now = read(sql, &checkpoints, &|table| table == load.table)?;
+                let is_gone = now.iter().any(|now| now.load_id == load.load_id && !now.table_exists);
+                if is_gone {
+                    checkpoints.on(sql).delete(&load.load_id)?;
+                }
+                is_gone
+            }
+        };
+        if !removed {
+            pruned.keep_changed(&load.load_id);
+        }
+    }
+    checkpoints.on(sql).drop_if_empty()?;
+    Ok(pruned)
+}
+
+impl CrateDb {
+    /// Removes the records of all loads into a table and the leftovers of unfinished loads, recorded or not. With
+    /// `drop_table`, drops the table as well. Appended rows stay.
+    ///
+    /// # Errors
+    /// A load into the table is running.
+    pub fn forget(&self, drop_table: bool, control: &Control<'_>) -> Result<Forgotten> {
+        let table = self.table()?;
+        let (target, staging) = (table.to_string(), table.staging());
+        let mut client = Client::new(&Cluster::new(&self.server, Duration::ZERO, RETRIES)?);
+        let sql = &mut client.on(control);
+        let checkpoints = Checkpoints::new(&self.checkpoint_schema);
+        let mut forgotten = Forgotten::default();
+        let recorded = checkpoints.on(sql).exist()?;
+        // The leases keep other runs from loading into the table until the records are gone.
+        let mut leases = Vec::new();
+        if recorded {
+            let mut records = checkpoints.on(sql);
+            records.create()?;
+            let loads = records.of_table(&target)?;
+            let unfinished = loads.iter().filter(|row| !row.load.complete).map(LoadRow::lease_name);
+            let names: BTreeSet<String> = unfinished.chain([target.clone()]).collect();
+            for name in names {
+                leases.push(Lease::take(&checkpoints, &name, sql)?);
+            }
+        }
+        for gathered in [staging, table.sealed()] {
+            if exists(sql, &gathered)? {
+                sql.drop_table(&gathered)?;
+                forgotten.staging_dropped = true;
+            }
+        }
+        if drop_table && exists(sql, &table)? {
+            sql.drop_table(&table)?;
+            forgotten.table_dropped = true;
+        }
+        if recorded {
+            let mut records = checkpoints.on(sql);
+            for load in records.of_table(&target)? {
+                records.delete(&load.load.id)?;
+                forgotten.loads += 1;
+            }
+            drop(leases);
+            records.drop_if_empty()?;
+        }
+        Ok(forgotten)
+    }
 }
