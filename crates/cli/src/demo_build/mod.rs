@@ -19,7 +19,7 @@ pub(crate) struct FullCommand {
 /// Commands that only the full build has, below another one or not.
 const COMMANDS: &str = "bench bloom cat convert dictionary drive fidelity head like man";
 /// Groups of options that only the full build has.
-const GROUPS: [&str; 2] = ["Stores", "Text"];
+const GROUPS: [&str; 3] = ["Stores", "Text", "Text values"];
 /// Other options that only the full build has.
 const OPTIONS: &str =
     "as csv-null exclude flamegraph like no-verbatim query sample schema-of table-format verbatim";

@@ -132,6 +132,9 @@ fn suggest_option(error: &mut Error, command: &Command, sub_command: &Command, w
         Some(ContextValue::String(typed)) => typed.clone(),
         _ => return,
     };
+    // clap's own names whatever options were given.
+    let usage = sub_command.clone().render_usage();
+    error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
     let typed = whole.trim_start_matches('-');
     let typed = typed.split(['=', ' ']).next().unwrap_or_default().to_owned();
     let bin = sub_command.get_bin_name().and_then(|bin| bin.strip_prefix("sawmill ")).unwrap_or_default();
@@ -153,8 +156,6 @@ fn suggest_option(error: &mut Error, command: &Command, sub_command: &Command, w
     } else if let Some(ours) = option(sub_command, &typed) {
         // clap's own suggestion: a name that is spelled alike, or the word as a value.
         error.remove(ContextKind::Suggested);
-        let usage = sub_command.clone().render_usage();
-        error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
         error.insert(ContextKind::SuggestedArg, ContextValue::String(ours));
     } else if let Some(option) = before_number(words, &typed) {
         suggest(error, format!("{option} takes no number below 0"));

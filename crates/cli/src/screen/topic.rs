@@ -26,7 +26,8 @@ const NAMES: [(&str, &[&str]); 12] = [
 /// The topics of a command, in the order of its groups.
 pub(crate) fn topics(command: &Command) -> Vec<String> {
     let mut topics = Vec::new();
-    for heading in command.get_arguments().filter_map(|option| option.get_help_heading()) {
+    for option in command.get_arguments().filter(|option| !option.is_hide_set()) {
+        let Some(heading) = option.get_help_heading() else { continue };
         let topic = names(heading).first().cloned().unwrap_or_default();
         if !topics.contains(&topic) {
             topics.push(topic);
@@ -76,7 +77,10 @@ pub(crate) fn asked_for(command: Command, words: &[OsString]) -> Result<Option<c
     if topic.starts_with('-') || found.get_arguments().all(|option| option.get_help_heading().is_none()) {
         return Ok(None);
     }
-    let is_of = |option: &Arg| option.get_help_heading().is_some_and(|heading| names(heading).contains(&topic));
+    let is_of = |option: &Arg| {
+        !option.is_hide_set()
+            && option.get_help_heading().is_some_and(|heading| names(heading).contains(&topic))
+    };
     if !found.get_arguments().any(is_of) {
         let (known, shown) = (topics(found).join(", "), path.join(" "));
         let what = format!("sawmill {shown} has no options about {topic}");
@@ -92,7 +96,7 @@ fn only(command: Command, path: &[String], topic: &str) -> Command {
     // Options of all commands belong to the first.
     let command = command.mut_args(|option| {
         let is_of = |heading| names(heading).iter().any(|name| name == topic);
-        let other = !option.get_help_heading().is_some_and(is_of);
+        let other = option.is_hide_set() || !option.get_help_heading().is_some_and(is_of);
         option.hide(other)
     });
     match path.split_first() {
