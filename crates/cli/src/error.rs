@@ -65,7 +65,7 @@ impl Error {
     }
 
     /// A sub-command, an option or an input that only the full build has.
-    pub(crate) fn not_built(named: String) -> Self {
+    pub(crate) fn not_built(named: impl Into<String>) -> Self {
         let advice = "install the full build: cargo install --path crates/cli --profile dist --features full; or run it: cargo run \
                       --release --features full -- ...";
         Self::usage("the demo's build of sawmill leaves it out", named, advice)

@@ -143,7 +143,6 @@ pub(crate) fn recorded(words: &[OsString]) -> String {
 }
 
 /// A command line for results: `...` in place of servers, and without possible secrets in other addresses.
-#[cfg(feature = "full")]
 pub(crate) fn shown<'a>(words: impl Iterator<Item = &'a OsString>) -> String {
     text(hidden(words))
 }
@@ -245,7 +244,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(feature = "full")]
     fn shown_commands_have_no_server() {
         for line in [
             "bench load a postgres://me:secret@h/db",

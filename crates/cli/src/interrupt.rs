@@ -42,6 +42,12 @@ pub(crate) fn control(phase: &Phase) -> Control<'_> {
     Control::new(&FLAG, phase)
 }
 
+/// Does `work` without counting its rows.
+pub(crate) fn during<T>(work: impl FnOnce(&Control<'_>) -> T) -> T {
+    let phase = Profile::new().phase("command");
+    work(&control(&phase))
+}
+
 /// Does `work` that no signal stops, such as to remove what an interrupted command has made.
 pub(crate) fn despite<T>(work: impl FnOnce(&Control<'_>) -> Result<T>) -> Result<T> {
     let (phase, proceed) = (Profile::new().phase("despite"), AtomicBool::new(false));

@@ -9,15 +9,15 @@
 )]
 
 mod arguments;
-#[cfg(feature = "full")]
+#[cfg_attr(not(feature = "full"), path = "demo_build/bench.rs")]
 mod bench;
-#[cfg(feature = "full")]
+#[cfg_attr(not(feature = "full"), path = "demo_build/convert.rs")]
 mod convert;
 mod demo;
 #[cfg(not(feature = "full"))]
 mod demo_build;
 mod doctor;
-#[cfg(feature = "full")]
+#[cfg_attr(not(feature = "full"), path = "demo_build/drive.rs")]
 mod drive;
 mod error;
 mod footer;
@@ -39,8 +39,6 @@ use std::sync::OnceLock;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
-#[cfg(not(feature = "full"))]
-use crate::demo_build::{bench, convert, drive};
 use crate::error::{Error, Exit, Result};
 pub use crate::memory::Watched;
 use crate::screen::console::{Console, ScreenArgs};
@@ -131,7 +129,6 @@ pub fn main() -> ExitCode {
 static COMMAND: OnceLock<(Vec<OsString>, Vec<OsString>)> = OnceLock::new();
 
 /// The words that start this command again, to measure a run in a separate process.
-#[cfg(feature = "full")]
 pub(crate) fn program() -> &'static [OsString] {
     COMMAND.get().map_or(&[], |(program, _)| program)
 }
@@ -166,23 +163,30 @@ pub fn command(program: Vec<OsString>, words: Vec<OsString>) -> u8 {
     }
 }
 
-/// Writes a manual page for the command and for each sub-command.
-#[cfg(feature = "full")]
-fn write_manual(folder: &std::path::Path) -> Result<()> {
-    // An option that short help hides would have no text.
-    fn with_all_options(command: clap::Command) -> clap::Command {
-        command.mut_args(|option| option.hide_short_help(false)).mut_subcommands(with_all_options)
-    }
-    let written = std::fs::create_dir_all(folder)
-        .and_then(|()| clap_mangen::generate_to(with_all_options(Cli::command()), folder));
-    written.map_err(|e| {
-        Error::failure(e.to_string(), folder.display().to_string(), "name a folder that you may write")
-    })
+/// The command with the help of this build.
+fn command_line() -> clap::Command {
+    #[cfg(not(feature = "full"))]
+    return demo_build::without_full(Cli::command());
+    #[cfg(feature = "full")]
+    Cli::command()
 }
 
-#[cfg(not(feature = "full"))]
-fn write_manual(_: &std::path::Path) -> Result<()> {
-    Err(Error::not_built("sawmill man".to_owned()))
+/// Writes a manual page for the command and for each sub-command.
+fn write_manual(folder: &std::path::Path) -> Result<()> {
+    #[cfg(not(feature = "full"))]
+    return Err(Error::not_built(format!("sawmill man {}", folder.display())));
+    #[cfg(feature = "full")]
+    {
+        // An option that short help hides would have no text.
+        fn with_all_options(command: clap::Command) -> clap::Command {
+            command.mut_args(|option| option.hide_short_help(false)).mut_subcommands(with_all_options)
+        }
+        let written = std::fs::create_dir_all(folder)
+            .and_then(|()| clap_mangen::generate_to(with_all_options(Cli::command()), folder));
+        written.map_err(|e| {
+            Error::failure(e.to_string(), folder.display().to_string(), "name a folder that you may write")
+        })
+    }
 }
 
 /// Prints the error on standard error: a line for people, or with `--json` an object. If standard error is closed or
@@ -200,20 +204,19 @@ fn report(error: &Error) {
 fn parse() -> Result<Vec<(Parameters, Cli)>> {
     let whole = std::iter::once("sawmill".into()).chain(words().iter().cloned()).collect();
     let written: Vec<OsString> = forms::written_out(whole);
-    if let Some(message) = screen::topic::asked_for(Cli::command(), &written)? {
+    if let Some(message) = screen::topic::asked_for(command_line(), &written)? {
         screen::help::exit(&message);
     }
     let points = sweep::points(written)?;
     let parsed = |words: Vec<OsString>| -> Result<Cli> {
         let mut matches =
-            screen::help::with_whole_examples(screen::short_help::with_short_help(Cli::command(), &words))
+            screen::help::with_whole_examples(screen::short_help::with_short_help(command_line(), &words))
                 .try_get_matches_from(&words)
                 .unwrap_or_else(|message| {
                     let mut command = Cli::command();
                     command.build();
                     screen::help::exit(&screen::suggestions::with_suggestion(message, &command, &words))
                 });
-        load::query::check(&matches, Cli::command)?;
         let mut cli =
             Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|message| screen::help::exit(&message));
         if let Command::Convert(args) = &mut cli.command {

@@ -21,34 +21,11 @@ pub(crate) struct Point {
 }
 
 /// The options that can be swept, for each sub-command.
-const SWEPT: [(&str, &[&str]); 3] = [
-    (
-        "gen",
-        &[
-            "--threads",
-            "--writers",
-            "--files",
-            "--row-group-rows",
-            "--page-rows",
-            "--page-size",
-            "--compression",
-        ],
-    ),
-    ("footer", &["--tail-hint"]),
-    (
-        "load",
-        &[
-            "--connections",
-            "--unit-rows",
-            "--batch-rows",
-            "--batch-bytes",
-            "--table-kind",
-            "--keyed",
-            "--strategy",
-        ],
-    ),
+const SWEPT: [(&str, &str); 3] = [
+    ("gen", "--threads --writers --files --row-group-rows --page-rows --page-size --compression"),
+    ("footer", "--tail-hint"),
+    ("load", "--connections --unit-rows --batch-rows --batch-bytes --table-kind --keyed --strategy"),
 ];
-
 /// The options among them whose values are words.
 const WORDS: [&str; 4] = ["--table-kind", "--keyed", "--strategy", "--compression"];
 
@@ -64,7 +41,7 @@ const ADVICE: &str = "give a list like 1,2,4 or a range like 1..4, 10..30+10 or 
 /// that sweeps nothing, or is not a benchmark, is one point.
 pub(crate) fn points(words: impl IntoIterator<Item = OsString>) -> Result<Vec<Point>> {
     let words: Vec<OsString> = words.into_iter().collect();
-    let options = options_of(&words);
+    let options: Vec<&str> = options_of(&words).split_whitespace().collect();
     let mut points = vec![Point { parameters: Parameters::new(), words: Vec::new() }];
     let mut option: Option<&str> = None;
     for word in &words {
@@ -110,15 +87,15 @@ pub(crate) fn points(words: impl IntoIterator<Item = OsString>) -> Result<Vec<Po
 }
 
 /// The options of this command line that can be swept.
-fn options_of(words: &[OsString]) -> &'static [&'static str] {
+fn options_of(words: &[OsString]) -> &'static str {
     // The flags before a sub-command take no values.
     let mut names = words.iter().skip(1).filter(|word| !word.as_encoded_bytes().starts_with(b"-"));
     if names.next().map(OsString::as_os_str) != Some(OsStr::new("bench")) {
-        return &[];
+        return "";
     }
     let name = names.next();
     let found = SWEPT.iter().find(|(sub, _)| name.is_some_and(|name| name == sub));
-    found.map_or(&[], |(_, options)| options)
+    found.map_or("", |(_, options)| options)
 }
 
 /// The values of a list of words; none for a single word.
@@ -131,9 +108,14 @@ fn words_of(text: &str, option: &str) -> Result<Vec<String>> {
     if words.iter().any(String::is_empty) {
         return Err(wrong("nothing between two commas".to_owned()));
     }
-    match (1..words.len()).find(|place| words[..*place].contains(&words[*place])) {
-        Some(place) => Err(wrong(format!("{} is listed twice", words[place]))),
-        None => Ok(words),
+    once(words, wrong)
+}
+
+/// The values, if none is listed twice.
+fn once(values: Vec<String>, wrong: impl Fn(String) -> Error) -> Result<Vec<String>> {
+    match (1..values.len()).find(|place| values[..*place].contains(&values[*place])) {
+        Some(place) => Err(wrong(format!("{} is listed twice", values[place]))),
+        None => Ok(values),
     }
 }
 
@@ -175,10 +157,7 @@ fn values(text: &str, option: &str) -> Result<Vec<String>> {
             at = next;
         }
     }
-    match (1..values.len()).find(|place| values[..*place].contains(&values[*place])) {
-        Some(place) => Err(wrong(format!("{} is listed twice", values[place]))),
-        None => Ok(values),
-    }
+    once(values, wrong)
 }
 
 #[cfg(test)]

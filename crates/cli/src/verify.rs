@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use clap::Args;
 use sawmill_loader::{LoadOptions, Located, Verification};
-use sawmill_profile::Profile;
 use sawmill_source::UnlikeFiles;
 use serde::Serialize;
 
@@ -110,10 +109,8 @@ pub(crate) fn run(args: &VerifyArgs, console: Console) -> Result<()> {
     if let Some(tables) = args.nested.tables(&target, source)? {
         return load_tables::verify(&tables, &options, console);
     }
-    let phase = Profile::new().phase("verify");
     console.step(&format!("verifying {}", args.target.table()));
-    let control = interrupt::control(&phase);
-    let verification = target.verify(source, &options, &control)?;
+    let verification = interrupt::during(|control| target.verify(source, &options, control))?;
     let report = Report { verification: &verification, reading };
     let text = || table_of(&verification, report.reading.records_left_out.unwrap_or_default());
     if verification.matches() {

@@ -27,7 +27,7 @@
 //! | `result` | the result file, the seconds of a run, histograms that merge exactly |
 //! | `observer` | how a run is watched |
 //! | `watch` | a live screen, lines of JSON, metrics for Prometheus, logs of HdrHistogram |
-//! | `report` | the HTML page of one run, or of several side by side |
+//! | `report` | the text of one run; the HTML page of one, or of several side by side |
 //! | `merge` | the results of several driving processes as one |
 
 mod arrivals;
@@ -55,7 +55,7 @@ pub use plan::types::{
     Chaos, ChaosAction, ChosenRow, Operation, Pace, Parameter, Plan, PlanCheck, PlanTable, Variable, Work,
     Writes,
 };
-pub use report::{NamedResult, html_report};
+pub use report::{NamedResult, html_report, operations_table, text_report};
 pub use result::file::{
     DriveResult, DriverReport, FORMAT, FindMax, LimitResult, OperationResult, RunDescription, Trial, VERSION,
 };

@@ -3,7 +3,9 @@
 use clap::Args;
 use sawmill_cratedb::{Binary, CrateOptions, Dates, LongText, Objects, Times, Transport};
 
+use crate::arguments::given::Given;
 use crate::arguments::words::words;
+use crate::error::Error;
 
 words!(TransportArg => Transport {
     /// PostgreSQL wire if the server and the schema allow it, else HTTP.
@@ -50,6 +52,8 @@ words!(LongTextArg => LongText {
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "CrateDB")]
 pub(crate) struct CrateArgs {
+    #[command(flatten)]
+    given: Given,
     /// The protocol that carries rows [default: auto].
     #[arg(long, value_enum)]
     transport: Option<TransportArg>,
@@ -64,19 +68,19 @@ pub(crate) struct CrateArgs {
     #[arg(long)]
     gzip: bool,
     /// The type for structs [default: strict].
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, help_heading = "CrateDB types")]
     objects: Option<ObjectsArg>,
     /// The type for dates [default: timestamp].
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, help_heading = "CrateDB types")]
     dates: Option<DatesArg>,
     /// The type for times of day [default: text].
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, help_heading = "CrateDB types")]
     times: Option<TimesArg>,
     /// The encoding of bytes [default: base64].
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, help_heading = "CrateDB types")]
     binary: Option<BinaryArg>,
     /// How to treat text over 32,766 bytes [default: error].
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, help_heading = "CrateDB types")]
     long_text: Option<LongTextArg>,
     /// Number of shards of the new table.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -135,24 +139,10 @@ impl CrateArgs {
         }
     }
 
-    /// The first option that was given, if any: PostgreSQL does not have it.
-    pub(crate) fn first_given(&self) -> Option<&'static str> {
-        let given = [
-            ("--transport", self.transport.is_some()),
-            ("--row-key", self.row_key.is_some()),
-            ("--at-least-once", self.at_least_once),
-            ("--gzip", self.gzip),
-            ("--objects", self.objects.is_some()),
-            ("--dates", self.dates.is_some()),
-            ("--times", self.times.is_some()),
-            ("--binary", self.binary.is_some()),
-            ("--long-text", self.long_text.is_some()),
-            ("--shards", self.shards.is_some()),
-            ("--replicas", self.replicas.is_some()),
-            ("--with", !self.with.is_empty()),
-            ("--no-index", !self.no_index.is_empty()),
-            ("--no-columnstore", self.no_columnstore),
-        ];
-        given.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
+    /// Refuses these options: PostgreSQL lacks them.
+    pub(crate) fn refuse_for_postgres(&self) -> Result<(), Error> {
+        let Some(option) = self.given.first_of::<Self>(&[]) else { return Ok(()) };
+        let what = format!("{option} is available for CrateDB only");
+        Err(Error::usage(what, "--to", "give crate://host:4200, or leave the option out"))
     }
 }

@@ -10,14 +10,13 @@ use sawmill_footer::DEFAULT_MAX_FOOTER;
 use sawmill_generator::{Dataset, NamedRows};
 use sawmill_inspect::DEFAULT_MAX_PAGE;
 use sawmill_profile::PhaseReport;
-#[cfg(feature = "full")]
-use sawmill_source::DelimitedFiles;
 use sawmill_source::{
     Addressed, FindLoaded, FolderColumn, GeneratedRows, Hive, ParquetFiles, Source, SourceFile, UnlikeFiles,
 };
 use sawmill_store::found_files::is_parquet;
 use sawmill_store::{Location, ObjectUrl, ReadAhead};
 use serde::Serialize;
+use serde_json::Value;
 use tempfile::NamedTempFile;
 
 use crate::arguments::delta::{self, DeltaTable, NamedTable};
@@ -26,12 +25,8 @@ use crate::arguments::paths::{Located, Wanted, file_lists, located};
 use crate::arguments::size_arg;
 use crate::arguments::stores::place_bytes::TAIL;
 use crate::arguments::stores::{Objects, StoreArgs};
-#[cfg(feature = "full")]
-use crate::arguments::text::{self, TextKind};
-use crate::arguments::text::{TableText, TextArgs};
+use crate::arguments::text::{TableText, TextArgs, open_text};
 use crate::arguments::words::YesNo;
-#[cfg(not(feature = "full"))]
-use crate::demo_build::text_source::open_text;
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::screen::console::Console;
@@ -141,49 +136,30 @@ fn rename(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// What `--explain` says of text.
+/// What `--explain` says of text: the options that the start of the first file fits, and the types of columns, each with
+/// what decided it.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct TextFound {
-    /// The options that the start of the first file fits.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    dialect: Vec<FittingOption>,
-    columns: Vec<TypedColumn>,
-}
-
-/// An option of the dialect, and why the text fits it.
-#[cfg_attr(not(feature = "full"), allow(dead_code, reason = "only text has some"))]
-#[derive(Debug, Serialize)]
-struct FittingOption {
-    option: String,
-    because: String,
-    in_effect: bool,
-}
-
-/// A column of delimited text.
-#[cfg_attr(not(feature = "full"), allow(dead_code, reason = "only text has some"))]
-#[derive(Debug, Serialize)]
-struct TypedColumn {
-    name: String,
-    #[serde(rename = "type")]
-    data_type: String,
-    /// The value that decided the type and its place, or that it was given.
-    because: String,
+    pub dialect: Vec<Value>,
+    pub columns: Vec<Value>,
 }
 
 impl TextFound {
     /// The tables for people; empty of other sources.
     pub(crate) fn lines(&self) -> String {
-        let mut dialect = vec![["the text fits", "because", "in effect"].map(str::to_owned)];
-        dialect.extend(self.dialect.iter().map(|of| {
-            let in_effect = if of.in_effect { "yes" } else { "no" };
-            [of.option.clone(), of.because.clone(), in_effect.to_owned()]
-        }));
-        let mut columns = vec![["column", "type", "decided by"].map(str::to_owned)];
-        columns.extend(
-            self.columns.iter().map(|of| [of.name.clone(), of.data_type.clone(), of.because.clone()]),
-        );
-        let shown = |rows: &[[String; 3]]| if rows.len() > 1 { table(rows) + "\n" } else { String::new() };
-        shown(&dialect) + &shown(&columns)
+        let cell = |value: &Value| match value {
+            Value::String(text) => text.clone(),
+            value => if *value == Value::Bool(true) { "yes" } else { "no" }.to_owned(),
+        };
+        let shown = |found: &[Value], keys: [&str; 3], heads: [&str; 3]| {
+            let rows = found.iter().map(|of| keys.map(|key| cell(&of[key])));
+            let rows: Vec<_> = std::iter::once(heads.map(str::to_owned)).chain(rows).collect();
+            if rows.len() > 1 { table(&rows) + "\n" } else { String::new() }
+        };
+        let dialect = ["option", "because", "in_effect"];
+        shown(&self.dialect, dialect, ["the text fits", "because", "in effect"])
+            + &shown(&self.columns, ["name", "type", "because"], ["column", "type", "decided by"])
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -194,10 +170,17 @@ impl TextFound {
 /// An opened source with the temporary files and stores that must outlive it.
 pub(crate) struct Inputs {
     rows: Rows,
-    /// Loaded files that were left out, since their columns do not fit those of the others.
+    /// Loaded files that were left out, because their columns do not fit the other files'.
     pub taken_out: Vec<SourceFile>,
     /// The phases of opening it.
-    phases: Vec<PhaseReport>,
+    pub phases: Vec<PhaseReport>,
+    /// The columns that folders name.
+    pub folders: Vec<FolderColumn>,
+    /// Finds the inferred dialect and column types of text; `None` for other sources.
+    pub find_text: Option<Box<dyn Fn() -> Result<TextFound>>>,
+    /// The numbers of the records of text that are left out because they cannot be read, by file; `None` for other
+    /// sources.
+    pub records_left_out: Option<BTreeMap<String, Vec<u64>>>,
     /// The temporary file that holds standard input.
     _spooled: Option<NamedTempFile>,
     /// The stores of the objects.
@@ -205,23 +188,34 @@ pub(crate) struct Inputs {
 }
 
 /// The rows of a source.
-enum Rows {
+pub(crate) enum Rows {
     Files(Box<ParquetFiles>),
-    #[cfg(feature = "full")]
-    Text(Box<DelimitedFiles>),
+    Text(Arc<dyn Addressed>),
     Generated(Box<GeneratedRows>),
 }
 
 impl Inputs {
-    fn new(rows: Rows, spooled: Option<NamedTempFile>, objects: Objects) -> Self {
-        Self { rows, taken_out: Vec::new(), phases: Vec::new(), _spooled: spooled, _objects: objects }
+    pub(crate) fn new(rows: Rows, spooled: Option<NamedTempFile>, objects: Objects) -> Self {
+        let folders = match &rows {
+            Rows::Files(source) => source.folders().to_vec(),
+            _ => Vec::new(),
+        };
+        Self {
+            rows,
+            taken_out: Vec::new(),
+            phases: Vec::new(),
+            folders,
+            find_text: None,
+            records_left_out: None,
+            _spooled: spooled,
+            _objects: objects,
+        }
     }
 
     pub(crate) fn source(&self) -> &dyn Source {
         match &self.rows {
             Rows::Files(source) => source.as_ref(),
-            #[cfg(feature = "full")]
-            Rows::Text(source) => source.as_ref(),
+            Rows::Text(rows) => rows.source(),
             Rows::Generated(rows) => rows.as_ref(),
         }
     }
@@ -237,67 +231,20 @@ impl Inputs {
     /// The rows, if they can be found again by their places in the files.
     pub(crate) fn addressed(&self) -> Option<&dyn Addressed> {
         match &self.rows {
-            #[cfg(feature = "full")]
-            Rows::Text(source) => Some(source.as_ref()),
+            Rows::Text(rows) => Some(rows.as_ref()),
             _ => None,
         }
     }
 
-    /// The phases of opening it.
-    pub(crate) fn phases(&self) -> Vec<PhaseReport> {
-        self.phases.clone()
-    }
-
-    /// The columns that folders name.
-    pub(crate) fn folders(&self) -> &[FolderColumn] {
-        match &self.rows {
-            Rows::Files(source) => source.folders(),
-            #[cfg(feature = "full")]
-            Rows::Text(source) => source.folders(),
-            Rows::Generated(_) => &[],
-        }
+    /// The number of records that are left out of all files.
+    pub(crate) fn records_left_out_in_all(&self) -> Option<u64> {
+        let left_out = self.records_left_out.as_ref();
+        left_out.map(|of_files| of_files.values().map(|numbers| numbers.len() as u64).sum())
     }
 
     /// The inferred dialect and column types of text; empty for other sources.
-    pub(crate) fn text_found(&self) -> TextFound {
-        match &self.rows {
-            #[cfg(feature = "full")]
-            Rows::Text(source) => {
-                let options = source.proposed().into_iter();
-                let options = options.map(|of| FittingOption {
-                    option: of.option,
-                    because: of.because,
-                    in_effect: of.in_effect,
-                });
-                let columns = source.inferred().into_iter().map(|of| TypedColumn {
-                    name: of.name,
-                    data_type: of.data_type,
-                    because: of.because,
-                });
-                TextFound { dialect: options.collect(), columns: columns.collect() }
-            }
-            Rows::Files(_) | Rows::Generated(_) => TextFound::default(),
-        }
-    }
-
-    /// The numbers of the records of text that are left out because they cannot be read, by file; `None` for other sources.
-    pub(crate) fn records_left_out(&self) -> Option<BTreeMap<String, Vec<u64>>> {
-        match &self.rows {
-            #[cfg(feature = "full")]
-            Rows::Text(source) => {
-                let mut left_out: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-                for record in source.rejected() {
-                    left_out.entry(record.file.clone()).or_default().push(record.number);
-                }
-                Some(left_out)
-            }
-            Rows::Files(_) | Rows::Generated(_) => None,
-        }
-    }
-
-    /// The number of these records in all files.
-    pub(crate) fn records_left_out_in_all(&self) -> Option<u64> {
-        self.records_left_out().map(|of_files| of_files.values().map(|numbers| numbers.len() as u64).sum())
+    pub(crate) fn text_found(&self) -> Result<TextFound> {
+        self.find_text.as_ref().map_or_else(|| Ok(TextFound::default()), |find| find())
     }
 
     /// The kind of source, in messages.
@@ -305,7 +252,6 @@ impl Inputs {
         match &self.rows {
             Rows::Files(_) => "Parquet files",
             Rows::Generated(_) => "generated rows",
-            #[cfg(feature = "full")]
             Rows::Text(_) => "text",
         }
     }
@@ -372,11 +318,11 @@ pub(crate) fn open_unlike(
 /// How to open files.
 #[derive(Clone, Copy)]
 pub(crate) struct How<'a> {
-    columns: &'a ColumnArgs,
-    text: &'a TextArgs,
-    table: ForTable<'a>,
+    pub columns: &'a ColumnArgs,
+    pub text: &'a TextArgs,
+    pub table: ForTable<'a>,
     read_ahead: ReadAhead,
-    console: Console,
+    pub console: Console,
 }
 
 /// Opens a version of a Delta table.
@@ -453,35 +399,6 @@ fn open_files(paths: &[PathBuf], how: How<'_>, stores: &StoreArgs) -> Result<Inp
     source = columns.limited(source, read_ahead);
     let source = Box::new(source.select(&columns.columns(), &columns.rename)?);
     Ok(Inputs { taken_out, ..Inputs::new(Rows::Files(source), spooled, objects) })
-}
-
-/// Opens text and selects the columns.
-#[cfg(feature = "full")]
-fn open_text(
-    files: &[Location],
-    kind: TextKind,
-    objects: &Objects,
-    spooled: Option<NamedTempFile>,
-    hive: Hive,
-    How { columns, text, console, table, .. }: How<'_>,
-) -> Result<Inputs> {
-    let opened = text::open(files, kind, text, objects, (hive, table.unlike), console);
-    let (source, boundaries) = match (&spooled, opened) {
-        // Users do not know the temporary file that holds the stream.
-        (Some(file), Err(error)) => {
-            return Err(error.renamed(&file.path().display().to_string(), STANDARD_INPUT));
-        }
-        (_, opened) => opened?,
-    };
-    let source = match &spooled {
-        Some(file) => source.called(file.path(), STANDARD_INPUT),
-        None => source,
-    };
-    if let Some((path, _)) = &text.rejects {
-        text::write_rejected_lines(&source, path, console)?;
-    }
-    let source = Box::new(source.select(&columns.columns(), &columns.rename)?);
-    Ok(Inputs { phases: vec![boundaries], ..Inputs::new(Rows::Text(source), spooled, Objects::default()) })
 }
 
 /// The text after `gen:`, unless a file has that name.

@@ -3,6 +3,7 @@
 use clap::Args;
 use sawmill_source::LineageColumns;
 
+use crate::arguments::given::Given;
 use crate::arguments::target::Destination;
 use crate::error::{Error, Result};
 
@@ -10,6 +11,8 @@ use crate::error::{Error, Result};
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Lineage")]
 pub(crate) struct LineageArgs {
+    #[command(flatten)]
+    given: Given,
     /// Write the name of each row's file into this column.
     #[arg(long, value_name = "NAME")]
     file_column: Option<String>,
@@ -34,19 +37,10 @@ impl LineageArgs {
         replaces: bool,
         others: &[(bool, &str)],
     ) -> Result<Destination> {
-        let given = [
-            (self.file_column.is_some(), "--file-column"),
-            (self.row_column.is_some(), "--row-column"),
-            (self.loaded_at_column.is_some(), "--loaded-at-column"),
-        ];
-        if let (Some((_, option)), Some((_, other))) =
-            (given.iter().find(|(given, _)| *given), others.iter().find(|(given, _)| *given))
+        if let (Some(option), Some((_, other))) =
+            (self.given.first_of::<Self>(&[]), others.iter().find(|(given, _)| *given))
         {
-            return Err(Error::usage(
-                format!("not available with {other}"),
-                *option,
-                "leave one of them out",
-            ));
+            return Err(Error::usage(format!("not available with {other}"), option, "leave one of them out"));
         }
         if replaces && self.file_column.is_none() {
             let what = "--changed replace without --file-column";

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 
 /// Which rows of the table are meant, and what becomes of them.
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Mode")]
 pub(crate) struct MergeArgs {
     /// The columns by which modes upsert, insert and history find existing rows.
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',',

@@ -2,6 +2,7 @@
 
 pub(crate) mod crate_options;
 pub(crate) mod delta;
+pub(crate) mod given;
 pub(crate) mod inputs;
 pub(crate) mod lineage_args;
 pub(crate) mod merge_args;

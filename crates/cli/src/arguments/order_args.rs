@@ -11,6 +11,7 @@ use sawmill_source::{
 };
 use serde::Serialize;
 
+use crate::arguments::given::Given;
 use crate::arguments::size_arg;
 use crate::error::{Error, Result};
 use crate::interrupt;
@@ -21,6 +22,8 @@ use crate::screen::phases;
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Order")]
 pub(crate) struct OrderArgs {
+    #[command(flatten)]
+    given: Given,
     /// Sort the rows by this column of dates or timestamps, within each partition. An index on disk has the
     /// time and the place of each row, and of text sorted copies of the rows. Rows with the same time keep the
     /// order of the input, and rows without a time come last.
@@ -51,16 +54,9 @@ impl OrderArgs {
     /// The order of the rows, if they need an index. Rejects options of an index without one.
     pub(crate) fn order(&self, partition_by: Option<PartitionedBy>) -> Result<Option<Order>> {
         if self.sort_by.is_none() && partition_by.is_none() {
-            let given =
-                [("--index-dir", self.index_dir.is_some()), ("--index-memory", self.index_memory.is_some())];
-            return match given.into_iter().find(|(_, given)| *given) {
-                None => Ok(None),
-                Some((option, _)) => {
-                    let what = format!("{option} without an index");
-                    let advice = "add --sort-by or --partition-by, or leave the option out";
-                    Err(Error::usage(what, option, advice))
-                }
-            };
+            let Some(option) = self.given.first_of::<Self>(&[]) else { return Ok(None) };
+            let advice = "add --sort-by or --partition-by, or leave the option out";
+            return Err(Error::usage(format!("{option} without an index"), option, advice));
         }
         Ok(Some(Order { sort_by: self.sort_by.clone(), partition_by }))
     }

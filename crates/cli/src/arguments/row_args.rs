@@ -2,7 +2,7 @@
 
 use clap::Args;
 use sawmill_profile::Profile;
-use sawmill_source::{Condition, Filtered, Limited, Source};
+use sawmill_source::{Condition, Filtered, Limited, ParquetFiles, Source};
 
 use crate::arguments::inputs::Inputs;
 use crate::error::{Error, Result};
@@ -30,9 +30,8 @@ impl RowArgs {
     /// The rows of the files that satisfy the condition, if one was given, and that their table has not deleted.
     pub(crate) fn filtered<'a>(&self, inputs: &'a Inputs, console: Console) -> Result<Option<Filtered<'a>>> {
         let Some(condition) = &self.condition else {
-            let phase = Profile::new().phase("count");
-            let control = interrupt::control(&phase);
-            return Ok(inputs.files().map_or(Ok(None), |files| files.without_deleted(&control))?);
+            let kept = |files: &'a ParquetFiles| interrupt::during(|control| files.without_deleted(control));
+            return Ok(inputs.files().map_or(Ok(None), kept)?);
         };
         let Some(files) = inputs.files() else {
             let what = format!("a condition on {}", inputs.kind());

@@ -7,6 +7,7 @@ use sawmill_profile::Profile;
 use sawmill_source::Source;
 use serde::Serialize;
 
+use crate::arguments::given::Given;
 use crate::arguments::order_args::for_crate_db;
 use crate::arguments::target::Destination;
 use crate::arguments::words::words;
@@ -19,6 +20,8 @@ use crate::screen::phases;
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "New table")]
 pub(crate) struct TableArgs {
+    #[command(flatten)]
+    given: Given,
     /// Columns of the new table's primary key.
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub primary_key: Vec<String>,
@@ -156,25 +159,14 @@ impl TableArgs {
         let (Destination::Postgres(postgres), Some(by)) = (target, &self.partition_by) else {
             return Ok(());
         };
-        let phase = Profile::new().phase("partitions");
         let by: PartitionBy = by.parse()?;
-        Ok(postgres.refuse_other_partitions(&by, options, &interrupt::control(&phase))?)
+        Ok(interrupt::during(|control| postgres.refuse_other_partitions(&by, options, control))?)
     }
 
     /// The target with these options. Options of the other database are errors.
     pub(crate) fn apply(&self, target: Destination) -> Result<Destination> {
-        let given = [
-            ("--strategy", self.strategy.is_some()),
-            ("--key-after", self.key_after),
-            ("--index", !self.index.is_empty()),
-            ("--unlogged", self.unlogged),
-            ("--tablespace", self.tablespace.is_some()),
-            ("--lock-timeout", self.lock_timeout.is_some()),
-            ("--set", !self.set.is_empty()),
-        ];
-        if let (Destination::CrateDb(_), Some((option, _))) =
-            (&target, given.iter().find(|(_, given)| *given))
-        {
+        let given = self.given.first_of::<Self>(&["--primary-key", "--partition-by"]);
+        if let (Destination::CrateDb(_), Some(option)) = (&target, given) {
             let what = format!("{option} is available for PostgreSQL only");
             return Err(Error::usage(what, "--to", "leave the option out"));
         }

@@ -163,10 +163,7 @@ impl TargetArgs {
             let crate_db = CrateDb::new(to.parse::<CrateServer>()?, table).options(options);
             return Ok(Destination::CrateDb(Box::new(crate_db)));
         }
-        if let Some(option) = crate_options.first_given() {
-            let what = format!("{option} is available for CrateDB only");
-            return Err(Error::usage(what, "--to", "give crate://host:4200, or leave the option out"));
-        }
+        crate_options.refuse_for_postgres()?;
         if !to.trim().is_empty() && !to.contains(['/', '=']) {
             let advice = "write postgres://HOST/DATABASE for PostgreSQL or crate://HOST:4200 for CrateDB";
             return Err(Error::usage("the address has no scheme, and is not keyword=value", "--to", advice));
@@ -197,7 +194,7 @@ pub(crate) struct ConnectionArgs {
     /// Connections to use in parallel; -2 means one for every two cores [default: one for each core, 2 to 8].
     ///
     /// 1 is enough for a PostgreSQL role that may have one connection.
-    #[arg(long = "connections", alias = "degree", value_name = "N", allow_negative_numbers = true, value_parser = degree)]
+    #[arg(long = "connections", value_name = "N", allow_negative_numbers = true, value_parser = degree)]
     pub(crate) degree: Option<NonZeroUsize>,
     /// How long to wait before asking a silent server whether it still works, such as 90s, 5m or 1h. A CrateDB cluster
     /// may take as long to come back [default: 5m].

@@ -32,7 +32,7 @@ pub(crate) struct FooterBench {
 
 /// Hides the views, which a benchmark refuses because it prints none.
 fn without_views(arg: Arg) -> Arg {
-    let is_view = arg.get_help_heading() == Some("Views");
+    let is_view = matches!(arg.get_help_heading(), Some("Views" | "Checks" | "Formats"));
     arg.hide(is_view)
 }
 

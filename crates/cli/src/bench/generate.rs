@@ -40,9 +40,6 @@ pub(crate) struct GenBench {
 }
 
 pub(crate) fn measure(args: &GenBench, measurement: &Measurement<'_>) -> Result<Measured> {
-    if args.job.print {
-        return Err(Error::usage("--print generates nothing to measure", "--print", "leave it out"));
-    }
     if args.job.table.is_some() {
         return Err(Error::usage(
             "--table-format is not part of what is measured",

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! arguments ─sweep─▶ points ─case─▶ our runs and other programs' runs, interleaved ─▶ cases
-//!                                        cases ─outcome─▶ table, JSON, HTML, saved result, exit code
+//!                                        cases ─outcome─▶ table, JSON, HTML, exit code
 //! ```
 //!
 //! Each sub-command that can be measured has a file below `bench/`. Each run has its own profile.
@@ -16,7 +16,6 @@ mod loads;
 mod outcome;
 mod own_process;
 mod plan;
-mod saved;
 
 use std::path::Path;
 
@@ -38,8 +37,8 @@ use crate::sweep::Parameters;
 #[command(after_help = "\
 Examples:
   sawmill bench gen contacts --rows 10M --out /dev/null --threads 1,2,4
-  sawmill bench gen contacts --rows 1M --save before
-  sawmill bench gen contacts --rows 1M --baseline before --fail-if-slower 5%
+  sawmill bench gen contacts --rows 1M --json-file before.json
+  sawmill bench gen contacts --rows 1M --baseline before.json --fail-if-slower 5%
   sawmill bench footer /data/trips --against 'python3 footers.py /data/trips' --html footers.html
   sawmill bench load /data/trips --connections 1..8*2 --json-file load.json
   sawmill bench load /data/trips --table-kind logged,unlogged --keyed yes,no --primary-key id --connections 1,2,4

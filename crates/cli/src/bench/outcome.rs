@@ -1,7 +1,7 @@
 //! The outcome of a benchmark: its table, its files, and whether it passes.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sawmill_profile::{
     Case, Commit, Filesystem, FoldedStacks, Method, ResultFile, SampledStacks, parse_count, results_table,
@@ -11,7 +11,6 @@ use sawmill_profile::{
 use crate::arguments::paths::each_has_its_file;
 use crate::bench::case::Measured;
 use crate::bench::plan::PlanArgs;
-use crate::bench::saved;
 use crate::error::{Error, Exit, Result};
 use crate::forms;
 use crate::screen::console::Console;
@@ -33,9 +32,6 @@ impl<'a> Outcome<'a> {
             let advice = "give --baseline or --against";
             return Err(Error::usage("nothing to compare with", "--fail-if-slower", advice));
         }
-        if let Some(name) = &plan.save {
-            saved::check(name)?;
-        }
         each_has_its_file([("--json-file", plan.json_file.as_ref()), ("--html", plan.html.as_ref())])?;
         if let Some(path) = &plan.json_file {
             flame::may_replace(path, b'{', &format!("--json-file {}", path.display()))?;
@@ -43,9 +39,13 @@ impl<'a> Outcome<'a> {
         if let Some(path) = &plan.html {
             flame::may_replace(path, b'<', &format!("--html {}", path.display()))?;
         }
-        let baseline = plan.baseline.as_deref().map(saved::read).transpose()?;
+        // The report names it by its file.
+        let named = |path: &PathBuf| -> Result<ResultFile> {
+            Ok(ResultFile { label: path.display().to_string(), ..ResultFile::read(path)? })
+        };
+        let baseline = plan.baseline.as_ref().map(named).transpose()?;
         let mut file = ResultFile::new("", &forms::shown(crate::program().iter().chain(crate::words())));
-        file.label = plan.save.clone().unwrap_or_else(|| file.started.clone());
+        file.label = file.started.clone();
         file.versions.insert("sawmill".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
         // The folder of the source that this program was built from, if it still exists.
         file.commit = Commit::read(Path::new(env!("CARGO_MANIFEST_DIR")));
@@ -97,9 +97,6 @@ impl<'a> Outcome<'a> {
         if let Some(path) = &self.plan.html {
             write_html_report(path, std::slice::from_ref(&self.file))?;
         }
-        if let Some(name) = &self.plan.save {
-            saved::save(name, &self.file)?;
-        }
         console.result(&self.file, || text(&self.file))?;
         self.plan.fail_if_slower.map_or(Ok(()), |share| verdict(&self.file, share))
     }
@@ -109,7 +106,7 @@ impl<'a> Outcome<'a> {
 fn same_work(case: &Case, baseline: &ResultFile) -> Result<()> {
     let same = |theirs: &&Case| theirs.name == case.name && theirs.parameters == case.parameters;
     let Some(theirs) = baseline.cases.iter().find(same) else {
-        let advice = "measure what --save measured";
+        let advice = "measure what the baseline measured";
         let what = format!("the baseline has no case {:?}", case.title());
         return Err(Error::usage(what, &baseline.label, advice));
     };

@@ -19,17 +19,14 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "COMMAND")]
     pub against: Vec<String>,
     /// Write the results with all raw samples to this file, as JSON.
-    #[arg(long, alias = "results", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub json_file: Option<PathBuf>,
     /// Draw the results as a self-contained HTML page, with a flame graph of one more run.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Save the results under this name, for --baseline.
-    #[arg(long, value_name = "NAME")]
-    pub save: Option<String>,
-    /// Compare with the results saved under this name.
-    #[arg(long, value_name = "NAME")]
-    pub baseline: Option<String>,
+    /// Compare with the results in this file, which --json-file wrote.
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
     /// Exit with code 3 if ours is slower than the other side by more than this.
     #[arg(long, value_name = "N%", value_parser = percent)]
     pub fail_if_slower: Option<f64>,

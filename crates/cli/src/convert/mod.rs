@@ -18,7 +18,6 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use sawmill_generator::{BloomColumn, ColumnCompression, Encoding};
 use sawmill_source::PartitionedBy;
 
 use crate::arguments::inputs::{ColumnArgs, ObjectArgs};
@@ -26,11 +25,11 @@ use crate::arguments::order_args::OrderArgs;
 use crate::arguments::row_args::RowArgs;
 use crate::arguments::size_arg;
 use crate::arguments::text::TextArgs;
-use crate::arguments::words::{YesNo, words};
+use crate::arguments::words::words;
 use crate::error::Error;
 use crate::r#gen::csv_null;
 use crate::r#gen::format::Format;
-use crate::r#gen::options::file_args::{self, DataPageVersion, Statistics};
+use crate::r#gen::options::file_args::PageArgs;
 use crate::screen::phases;
 
 /// Convert CSV to Parquet, and Parquet to CSV or NDJSON.
@@ -73,7 +72,7 @@ pub(crate) struct ConvertArgs {
     /// Write Parquet files into folders such as day=2024-01-05: month(COLUMN), day(COLUMN), hour(COLUMN) or
     /// year(COLUMN) of a date or timestamp, or list(COLUMN) for a folder per value. The files then lack the column
     /// of a list. Periods of timestamps with a zone are in UTC.
-    #[arg(long, value_name = "BY", value_parser = partitioned_by)]
+    #[arg(help_heading = "Which rows go where", long, value_name = "BY", value_parser = partitioned_by)]
     partition_by: Option<PartitionedBy>,
     /// Print what would be done, and stop: the phases with their memory and disk, and the types of text.
     #[arg(long)]
@@ -86,22 +85,18 @@ pub(crate) struct ConvertArgs {
     overwrite: bool,
     /// Approximate size of each file of a directory except the last, like 1GB; a file has at least 4,096 rows
     /// [default: 256MiB].
-    #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, allow_hyphen_values = true,
+    #[arg(help_heading = "Which rows go where", long, value_name = "BYTES", value_parser = size_arg::bytes, allow_hyphen_values = true,
         conflicts_with_all = ["partition_by", "parse_only"])]
     file_size: Option<u64>,
-    /// The compression codec of Parquet: none, snappy, lz4, zstd, zstd:LEVEL, gzip or brotli; for one column, for
-    /// all columns of a struct, list or map, or for all other columns. May be repeated [default: none].
-    #[arg(long, value_name = "[COLUMN=]CODEC", conflicts_with = "parse_only")]
-    compression: Vec<ColumnCompression>,
     /// Most rows of a row group of Parquet, like 128k or 1M [default: 131072]. It ends at 128 MiB at the latest.
-    #[arg(long, value_parser = phases::count)]
+    #[arg(help_heading = "Which rows go where", long, value_parser = phases::count)]
     row_group_rows: Option<u64>,
     /// Leave out records of text that cannot be read, and write them to this file with their places and the
     /// reasons: CSV, or NDJSON if the name ends in .ndjson or .jsonl.
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Values", long, value_name = "FILE")]
     rejects: Option<PathBuf>,
     /// Fail if there are more of them [default: 100000].
-    #[arg(long, value_name = "N", requires = "rejects", value_parser = phases::count)]
+    #[arg(help_heading = "Values", long, value_name = "N", requires = "rejects", value_parser = phases::count)]
     max_rejects: Option<u64>,
     /// How CSV writes NULL [default: an empty field; the empty string is ""].
     #[arg(long, value_name = "TEXT", value_parser = csv_null)]
@@ -112,7 +107,7 @@ pub(crate) struct ConvertArgs {
     #[command(flatten)]
     order: OrderArgs,
     #[command(flatten)]
-    parquet: ParquetArgs,
+    pages: PageArgs,
     #[command(flatten)]
     columns: ColumnArgs,
     #[command(flatten)]
@@ -125,35 +120,6 @@ pub(crate) struct ConvertArgs {
 
 fn partitioned_by(text: &str) -> Result<PartitionedBy, String> {
     text.parse().map_err(|error: sawmill_source::Error| error.to_string())
-}
-
-/// Each option names its heading: a heading of the struct would also apply to the options after it.
-const PARQUET: &str = "How files are written";
-
-/// How Parquet is written, as `sawmill gen` does.
-#[derive(Args, Debug)]
-struct ParquetArgs {
-    /// The encoding of values: plain, dict, delta, delta-length, delta-bytearray or byte-stream-split, for
-    /// one column or for every column whose type allows it. May be repeated [default: dict, and plain where
-    /// the dictionary of a column chunk grows over 1 MiB or nearly all of the first values are distinct].
-    #[arg(long, value_name = "[COLUMN=]ENCODING", value_parser = file_args::encoding, help_heading = PARQUET)]
-    encoding: Vec<(Option<String>, Encoding)>,
-    /// The version of data pages [default: 1].
-    #[arg(long, value_enum, help_heading = PARQUET)]
-    data_page_version: Option<DataPageVersion>,
-    /// End a page when it reaches this size before compression, like 64KiB [default: 1MiB].
-    #[arg(long, value_parser = size_arg::bytes, allow_hyphen_values = true, help_heading = PARQUET)]
-    page_size: Option<u64>,
-    /// Which statistics to write [default: page].
-    #[arg(long, value_enum, help_heading = PARQUET)]
-    statistics: Option<Statistics>,
-    /// Whether to write page indexes [default: yes].
-    #[arg(long, value_enum, help_heading = PARQUET)]
-    page_index: Option<YesNo>,
-    /// Write a Bloom filter for this column, with this share of false positives [default: 0.01]. May be
-    /// repeated.
-    #[arg(long, value_name = "COLUMN[:SHARE]", value_parser = file_args::bloom, help_heading = PARQUET)]
-    bloom: Vec<BloomColumn>,
 }
 
 impl ConvertArgs {
@@ -197,21 +163,6 @@ impl ConvertArgs {
 
     fn out(&self) -> &Path {
         self.out.as_deref().unwrap_or(Path::new(""))
-    }
-}
-
-impl ParquetArgs {
-    /// An option that was given.
-    fn given(&self) -> Option<&'static str> {
-        let given = [
-            ("--encoding", !self.encoding.is_empty()),
-            ("--data-page-version", self.data_page_version.is_some()),
-            ("--page-size", self.page_size.is_some()),
-            ("--statistics", self.statistics.is_some()),
-            ("--page-index", self.page_index.is_some()),
-            ("--bloom", !self.bloom.is_empty()),
-        ];
-        given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
     }
 }
 

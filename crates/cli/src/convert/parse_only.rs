@@ -61,7 +61,7 @@ pub(super) fn run(
     let sums = console.with_bar("parse", source.rows(), &phase, work)?;
     source.check_unchanged()?;
     let rows = phase.rows();
-    let mut phases = inputs.phases();
+    let mut phases = inputs.phases.clone();
     phases.push(phase.finish());
     let fields = source.schema().fields().iter().zip(sums);
     let sums = fields.filter_map(|(field, sum)| Some(SumOf { column: field.name().clone(), sum: sum? }));

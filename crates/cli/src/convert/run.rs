@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
-use sawmill_generator::ColumnCompression;
 use sawmill_profile::{Phase, PhaseReport, Profile};
 use sawmill_source::{
     Addressed, ByRow, Order, OrderedRows, ParquetFiles, Source, Unit, UnitReader, UnlikeFiles,
@@ -32,6 +31,7 @@ use crate::error::Error;
 use crate::r#gen::formats::failed;
 use crate::r#gen::formats::files::OpenFile;
 use crate::r#gen::formats::text_form::NoText;
+use crate::r#gen::options::file_args::PageArgs;
 use crate::interrupt;
 use crate::screen::console::Console;
 use crate::screen::phases;
@@ -114,25 +114,16 @@ fn converted(args: &ConvertArgs, console: Console) -> Result<(), Error> {
     refuse_variants(source.schema())?;
     let profile = Profile::new();
     let Some(format) = format else {
-        if let Some(option) = args.parquet.given() {
+        if let Some(option) = args.pages.given.first_of::<PageArgs>(&[]) {
             return Err(Error::usage("--parse-only writes nothing", option, "leave the option out"));
         }
         return parse_only::run(args, source, &inputs, &profile, console);
     };
-    match format {
-        OutputFormat::Csv => reject_nested(source)?,
-        OutputFormat::Ndjson => reject_equal_names(source)?,
-        OutputFormat::Parquet => {}
-    }
-    args.check_format(format)?;
-    for column in inputs.files().map(ParquetFiles::int96_columns).unwrap_or_default() {
-        let what = "INT96 timestamps are read in microseconds, and finer digits are cut";
-        console.notice(&format!("column {column:?}: {what}"));
-    }
+    check_columns((args, format), source, &inputs, console)?;
     if args.is_directory() && args.partition_by.is_none() {
         staging::check_out(args, source, Layout::Parts)?;
     }
-    let before = (inputs.records_left_out_in_all(), inputs.phases());
+    let before = (inputs.records_left_out_in_all(), inputs.phases.clone());
     let Some(order) = args.order.order(args.partition_by.clone())? else {
         if args.explain {
             return explain(&inputs, source, None, console);
@@ -162,6 +153,26 @@ fn converted(args: &ConvertArgs, console: Console) -> Result<(), Error> {
     convert((args, format), source, Some((&rows, &order)), (left_out, phases), &profile, console)
 }
 
+/// Refuses columns and options that the format lacks, and notes changes of values.
+fn check_columns(
+    (args, format): (&ConvertArgs, OutputFormat),
+    source: &dyn Source,
+    inputs: &Inputs,
+    console: Console,
+) -> Result<(), Error> {
+    match format {
+        OutputFormat::Csv => reject_nested(source)?,
+        OutputFormat::Ndjson => reject_equal_names(source)?,
+        OutputFormat::Parquet => {}
+    }
+    args.check_format(format)?;
+    for column in inputs.files().map(ParquetFiles::int96_columns).unwrap_or_default() {
+        let what = "INT96 timestamps are read in microseconds, and finer digits are cut";
+        console.notice(&format!("column {column:?}: {what}"));
+    }
+    Ok(())
+}
+
 /// Opens the inputs, and checks that their columns agree.
 fn opened(args: &ConvertArgs, text: &TextArgs, console: Console) -> Result<Inputs, Error> {
     let unlike = UnlikeFiles::Refused("convert files with different columns separately");
@@ -176,11 +187,11 @@ fn explain(
     index: Option<IndexPlan>,
     console: Console,
 ) -> Result<(), Error> {
-    let mut phases: Vec<&str> = inputs.phases().iter().map(|_| "boundaries").collect();
+    let mut phases: Vec<&str> = inputs.phases.iter().map(|_| "boundaries").collect();
     phases.extend(index.as_ref().map(|_| "index"));
     phases.push("write");
     let explained = Explained {
-        text: inputs.text_found(),
+        text: inputs.text_found()?,
         files: source.files().len(),
         rows: source.rows(),
         phases,
@@ -367,22 +378,17 @@ fn reject_equal_names(source: &dyn Source) -> Result<(), Error> {
 impl ConvertArgs {
     /// Rejects options that the format does not have.
     fn check_format(&self, format: OutputFormat) -> Result<(), Error> {
-        let compresses = self.compression.iter().any(|given| *given != ColumnCompression::default());
-        let of_parquet = self
-            .parquet
-            .given()
-            .or(self.row_group_rows.map(|_| "--row-group-rows"))
-            .or(compresses.then_some("--compression"));
+        let of_parquet = self.pages.given.first_of::<PageArgs>(&[]);
+        let of_parquet = of_parquet.or(self.row_group_rows.map(|_| "--row-group-rows".to_owned()));
+        let csv_null = || self.csv_null.as_ref().map(|_| "--csv-null".to_owned());
         let (what, option) = match format {
             OutputFormat::Parquet if self.row_group_rows == Some(0) => {
                 let advice = "give a number of rows, like 128k";
                 return Err(Error::usage("a row group has at least one row", "--row-group-rows 0", advice));
             }
-            OutputFormat::Parquet => {
-                ("this option is available for CSV only", self.csv_null.as_ref().map(|_| "--csv-null"))
-            }
+            OutputFormat::Parquet => ("this option is available for CSV only", csv_null()),
             OutputFormat::Ndjson if self.csv_null.is_some() => {
-                ("this option is available for CSV only", Some("--csv-null"))
+                ("this option is available for CSV only", csv_null())
             }
             OutputFormat::Csv | OutputFormat::Ndjson => {
                 ("this option is available for Parquet only", of_parquet)

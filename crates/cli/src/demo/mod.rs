@@ -45,7 +45,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, default_value_t = 4)]
     files: u32,
     /// Write the files to this directory and keep them.
-    #[arg(long = "out", alias = "dir", value_name = "DIR")]
+    #[arg(long = "out", value_name = "DIR")]
     dir: Option<PathBuf>,
     /// The seed of the dataset.
     #[arg(long, default_value_t = 42)]

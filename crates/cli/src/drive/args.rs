@@ -71,72 +71,72 @@ pub(crate) struct DriveArgs {
     #[arg(long, value_name = "NAME=VALUE")]
     pub set: Vec<String>,
     /// The table for gen:NAME [default: the dataset's name].
-    #[arg(long, value_name = "NAME")]
+    #[arg(help_heading = "Tables", long, value_name = "NAME")]
     pub table: Option<String>,
     /// Rows that are in the table of gen:NAME before the run.
-    #[arg(long, value_parser = phases::count)]
+    #[arg(help_heading = "Tables", long, value_parser = phases::count)]
     pub rows: Option<u64>,
     /// Operations a second, or how they change over time [default: the plan's, or 100].
-    #[arg(long, value_name = "RATE")]
+    #[arg(help_heading = "Pace", long, value_name = "RATE")]
     pub rate: Option<String>,
     /// How operations are spread [default: the plan's, or poisson].
-    #[arg(long, value_name = "PROCESS")]
+    #[arg(help_heading = "Pace", long, value_name = "PROCESS")]
     pub arrivals: Option<String>,
     /// A closed loop of this many clients, instead of a rate.
-    #[arg(long, value_name = "N", conflicts_with_all = ["rate", "arrivals", "connections", "find_max"])]
+    #[arg(help_heading = "Connections", long, value_name = "N", conflicts_with_all = ["rate", "arrivals", "connections", "find_max"])]
     pub clients: Option<usize>,
     /// How long a client waits between two operations.
-    #[arg(long, value_name = "TIME", requires = "clients", value_parser = parse_duration)]
+    #[arg(help_heading = "Connections", long, value_name = "TIME", requires = "clients", value_parser = parse_duration)]
     pub think: Option<Duration>,
     /// How long the part of the run lasts that counts [default: the plan's, or 60s].
-    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    #[arg(help_heading = "Pace", long = "for", value_name = "TIME", value_parser = parse_duration)]
     pub length: Option<Duration>,
     /// How long the part before it lasts, which does not count.
-    #[arg(long = "warmup", alias = "warm-up", value_name = "TIME", value_parser = parse_duration)]
+    #[arg(help_heading = "Pace", long = "warmup-time", value_name = "TIME", value_parser = parse_duration)]
     pub warm_up: Option<Duration>,
     /// Connections [default: the plan's, or 8].
-    #[arg(long, value_name = "N")]
+    #[arg(help_heading = "Connections", long, value_name = "N")]
     pub connections: Option<usize>,
     /// Decides all random draws [default: the plan's, or 42].
     #[arg(long)]
     pub seed: Option<u64>,
     /// A limit: 'insert.p99 < 20ms', 'errors <= 0.1%', 'failed-p99 < 1s', 'rate > 900'. May be given several times.
-    #[arg(long, value_name = "LIMIT")]
+    #[arg(help_heading = "Limits", long, value_name = "LIMIT")]
     pub limit: Vec<String>,
     /// End the run when this becomes true: 'errors > 5%', 'p99 > 1s after 30s'. May be given several times.
-    #[arg(long, value_name = "LIMIT")]
+    #[arg(help_heading = "Limits", long, value_name = "LIMIT")]
     pub abort_when: Vec<String>,
     /// Search the highest rate that holds the limits; each trial lasts as long as --for says.
-    #[arg(long)]
+    #[arg(help_heading = "Limits", long)]
     pub find_max: bool,
     /// With --find-max: the limit of the 99th percentile.
-    #[arg(long, value_name = "TIME", requires = "find_max", value_parser = parse_duration)]
+    #[arg(help_heading = "Limits", long, value_name = "TIME", requires = "find_max", value_parser = parse_duration)]
     pub p99: Option<Duration>,
     /// With --find-max: how many searches to make.
-    #[arg(long, value_name = "N", requires = "find_max", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(help_heading = "Limits", long, value_name = "N", requires = "find_max", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
     pub repeats: u16,
     /// Do something to the server: 'kill server every 30s', 'stop server for 1s every 30s' (with --to local), or
     /// 'COMMAND every 1m'.
     #[arg(long, value_name = "WHAT", allow_hyphen_values = true)]
     pub chaos: Option<String>,
     /// Do not read the tables back, and carry out no checks.
-    #[arg(long)]
+    #[arg(help_heading = "Tables", long)]
     pub no_proof: bool,
     /// Drop tables that exist.
     #[arg(long)]
     pub overwrite: bool,
     /// Drop the tables after the run.
-    #[arg(long)]
+    #[arg(help_heading = "Tables", long)]
     pub drop: bool,
     /// Which of several driving processes this is: 2/4, or auto/4 for the index that a job scheduler has set. Each
     /// has its part of the rate and of the rows.
     #[arg(long, value_name = "K/N", value_parser = part_arg::part)]
     pub part: Option<Part>,
     /// When to start, for several processes: seconds since 1970 (date -d '+1 min' +%s).
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(help_heading = "Pace", long, value_name = "SECONDS")]
     pub start_at: Option<f64>,
     /// Write the result to this file, as JSON.
-    #[arg(long, alias = "results", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub json_file: Option<PathBuf>,
     #[command(flatten)]
     pub watch: WatchArgs,

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use sawmill_drive::{NamedResult, merge};
+use sawmill_drive::{NamedResult, merge, text_report};
 
 use crate::arguments::paths::each_has_its_file;
+use crate::drive::results;
 use crate::drive::run::{may_write, refuse, refuse_lost};
-use crate::drive::{results, text};
 use crate::error::{Error, Result};
 use crate::screen::console::Console;
 use crate::screen::flame;
@@ -68,7 +68,7 @@ pub(super) fn run(args: &MergeArgs, console: Console) -> Result<()> {
         results::write_html(path, &merged)?;
     }
     let [NamedResult { result, .. }] = &merged;
-    console.result(result, || text::text(result))?;
+    console.result(result, || text_report(result))?;
     refuse_lost(result)?;
     if result.interrupted {
         let what = "a part was interrupted: its figures end there, and it looked for no row";

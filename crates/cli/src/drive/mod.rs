@@ -6,7 +6,6 @@ mod plan;
 mod progress;
 mod results;
 mod run;
-mod text;
 mod watching;
 
 pub(crate) use args::DriveCommand;

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use sawmill_drive::{DriveResult, NamedResult, html_report};
+use sawmill_drive::{DriveResult, NamedResult, html_report, operations_table};
 use sawmill_profile::write_whole;
 use sawmill_store::WholeFile;
 
-use crate::drive::text;
 use crate::error::{Error, Result};
 use crate::screen::console::Console;
 
@@ -22,7 +21,7 @@ pub(crate) fn report(texts: &[(&Path, String)], html: &Path, console: Console) -
         let invalid = results.iter().filter(|one| !one.result.valid);
         let invalid =
             invalid.map(|one| format!("{}: invalid: {}\n", one.name, one.result.invalid_because.join("; ")));
-        text::operations(&named).to_string() + &invalid.collect::<String>()
+        operations_table(&named).to_string() + &invalid.collect::<String>()
     })
 }
 

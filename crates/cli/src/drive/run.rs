@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
-use sawmill_drive::{Address, DriveResult, Driving, Limit, NamedResult, Plan, Proof, find_max, run as drive};
+use sawmill_drive::{
+    Address, DriveResult, Driving, Limit, NamedResult, Plan, Proof, find_max, run as drive, text_report,
+};
 use sawmill_store::{followed, is_stream};
 
 use crate::arguments::paths::each_has_its_file;
 use crate::drive::args::{DriveArgs, DriveCommand, OfResults};
-use crate::drive::{merge, plan, results, text};
+use crate::drive::{merge, plan, results};
 use crate::error::{Error, Exit, Result};
 use crate::screen::console::Console;
 use crate::{forms, interrupt};
@@ -43,8 +45,8 @@ fn drive_it(args: &DriveArgs, console: Console) -> Result<()> {
     drop(watchers);
     let written = write(args, &result);
     match args.watch.takes_stdout() {
-        true => console.steps(&text::text(&result)),
-        false => console.result(&result, || text::text(&result))?,
+        true => console.steps(&text_report(&result)),
+        false => console.result(&result, || text_report(&result))?,
     }
     // Lost rows are worse than a missing file.
     refuse_lost(&result)?;
@@ -108,7 +110,7 @@ pub(super) fn refuse(result: &DriveResult, place: &str) -> Result<()> {
     }
     if let Some(reason) = result.invalid_because.first() {
         let none = if result.total.ok == 0 { "no operation ended well, and " } else { "" };
-        return Err(Error::failure(format!("{none}the result is invalid: {reason}"), place, ""));
+        return Err(Error::failure(format!("{none}the result is invalid: {reason}"), place, result.advice()));
     }
     if let Some(why) = &result.aborted {
         let advice = "the figures cover the time until then";

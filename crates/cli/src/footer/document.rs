@@ -2,12 +2,12 @@
 
 use std::cell::RefCell;
 
-use sawmill_inspect::{FooterSummary, OpenFile};
+use sawmill_inspect::{FooterSummary, OpenFile, View};
 use serde::ser::{Error as _, SerializeSeq, SerializeStruct};
 use serde::{Serialize, Serializer};
 
 use crate::error::Error;
-use crate::footer::{Run, Shown, bench};
+use crate::footer::Run;
 
 /// The document of a run. Serialising it does the run, so this works only once.
 pub(crate) struct Document<'a, 'r>(pub(crate) RefCell<&'a mut Run<'r>>);
@@ -61,7 +61,7 @@ struct FileDoc<'a> {
 /// The views that were asked for, under the names of their flags.
 struct Views<'a> {
     file: &'a OpenFile,
-    views: &'a [Shown],
+    views: &'a [View],
 }
 
 impl Serialize for Views<'_> {
@@ -69,10 +69,7 @@ impl Serialize for Views<'_> {
         let file = self.file;
         let mut views = serializer.serialize_struct("views", self.views.len())?;
         for view in self.views {
-            match view {
-                Shown::View(view) => views.serialize_field(view.key(), &view.json(file)),
-                Shown::Bench => views.serialize_field("bench", &bench::bench(file)),
-            }?;
+            views.serialize_field(view.key(), &view.json(file))?;
         }
         views.end()
     }

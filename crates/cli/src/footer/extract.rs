@@ -1,16 +1,13 @@
 //! `sawmill footer extract`: a file's footer as a file without data.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use sawmill_footer::Options;
 use sawmill_inspect::{scrubbed, write_file};
 use serde::Serialize;
 
 use crate::arguments::paths;
-use crate::arguments::stores::StoreArgs;
 use crate::error::{Error, Result};
-use crate::footer::output_file::OutputFile;
+use crate::footer::output_file::{CopyArgs, OutputFile};
 use crate::footer::place::Place;
 use crate::footer::{escaped_path, escaped_place};
 use crate::screen::console::Console;
@@ -28,20 +25,11 @@ Examples:
   sawmill footer ls report.parquet --chunks                     # what it tells
   sawmill footer extract s3://bucket/trips.parquet footer.parquet")]
 pub(crate) struct ExtractArgs {
-    /// The file: a path, a URL, or - for standard input.
-    #[arg(value_name = "IN")]
-    input: PathBuf,
-    /// The file to write.
-    #[arg(value_name = "OUT")]
-    out: PathBuf,
+    #[command(flatten)]
+    files: CopyArgs,
     /// Mask names, bounds, keys, values and all other texts.
     #[arg(long)]
     scrub: bool,
-    /// Replace OUT if it exists.
-    #[arg(long)]
-    overwrite: bool,
-    #[command(flatten)]
-    stores: StoreArgs,
 }
 
 /// The result, for programs.
@@ -54,25 +42,26 @@ struct Report {
 }
 
 pub(super) fn run(args: &ExtractArgs, console: Console) -> Result<()> {
-    let objects = paths::stores_of([&args.input], &args.stores)?;
-    let place = Place::new(&args.input)?;
-    let out = args.out.canonicalize().ok();
-    if out.is_some() && out == args.input.canonicalize().ok() {
+    let objects = paths::stores_of([&args.files.input], &args.files.stores)?;
+    let place = Place::new(&args.files.input)?;
+    let out = args.files.out.canonicalize().ok();
+    if out.is_some() && out == args.files.input.canonicalize().ok() {
         let advice = "give another name: the file would lose its data";
-        return Err(Error::usage("the output is the input", escaped_path(&args.out), advice));
+        return Err(Error::usage("the output is the input", escaped_path(&args.files.out), advice));
     }
     let opened = place.open(&objects)?;
     let footer = opened.footer(&Options::new())?;
     let written = if args.scrub { scrubbed(&footer)? } else { footer.bytes().to_vec() };
-    OutputFile::create(&args.out, args.overwrite)?.finish(|out| write_file(&written, true, out))?;
+    OutputFile::create(&args.files.out, args.files.overwrite)?
+        .finish(|out| write_file(&written, true, out))?;
     let report = Report {
         file: place.to_string(),
-        out: args.out.display().to_string(),
+        out: args.files.out.display().to_string(),
         footer_bytes: written.len(),
         is_scrubbed: args.scrub,
     };
     console.summary(&report, || {
-        let (file, out) = (escaped_place(&place), escaped_path(&args.out));
+        let (file, out) = (escaped_place(&place), escaped_path(&args.files.out));
         let scrubbed = if args.scrub { ", without names and bounds" } else { "" };
         format!("{out}: the footer of {file}, {}{scrubbed}, and no data\n", bytes(written.len() as u64))
     })

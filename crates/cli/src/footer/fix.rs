@@ -1,7 +1,6 @@
 //! `sawmill footer fix`: a copy of a file with a footer that strict readers accept.
 
 use std::io;
-use std::path::PathBuf;
 
 use clap::Args;
 use sawmill_footer::RangeReader;
@@ -9,10 +8,9 @@ use sawmill_inspect::{Repair, Repaired, escaped, repaired, write_file};
 use sawmill_profile::format_counted;
 use serde::Serialize;
 
-use crate::arguments::stores::StoreArgs;
 use crate::arguments::{paths, size_arg};
 use crate::error::{Error, Result};
-use crate::footer::output_file::OutputFile;
+use crate::footer::output_file::{CopyArgs, OutputFile};
 use crate::footer::place::Place;
 use crate::footer::{escaped_path, escaped_place, style};
 use crate::interrupt;
@@ -39,20 +37,11 @@ Examples:
   sawmill footer fix s3://bucket/trips.parquet fixed.parquet --json | jq '.repairs[].field'
   curl -s https://example.com/trips.parquet | sawmill footer fix - fixed.parquet")]
 pub(crate) struct FixArgs {
-    /// The file: a path, a URL, or - for standard input.
-    #[arg(value_name = "IN")]
-    input: PathBuf,
-    /// The file to write.
-    #[arg(value_name = "OUT")]
-    out: PathBuf,
-    /// Replace OUT if it exists, even if it is IN.
-    #[arg(long)]
-    overwrite: bool,
+    #[command(flatten)]
+    files: CopyArgs,
     /// Do not read a longer footer.
     #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, default_value = "1GiB")]
     max_footer: u64,
-    #[command(flatten)]
-    stores: StoreArgs,
 }
 
 /// The result, for programs.
@@ -72,11 +61,11 @@ struct Left<'a> {
 }
 
 pub(super) fn run(args: &FixArgs, console: Console) -> Result<()> {
-    let objects = paths::stores_of([&args.input], &args.stores)?;
-    let place = Place::new(&args.input)?;
+    let objects = paths::stores_of([&args.files.input], &args.files.stores)?;
+    let place = Place::new(&args.files.input)?;
     let opened = place.open(&objects)?;
     let name = escaped_place(&place);
-    let out = OutputFile::create(&args.out, args.overwrite)?;
+    let out = OutputFile::create(&args.files.out, args.files.overwrite)?;
     let found =
         repaired(&opened.bytes, &name, args.max_footer).map_err(|error| opened.because(error.into()))?;
     interrupt::check()?;
@@ -88,7 +77,7 @@ pub(super) fn run(args: &FixArgs, console: Console) -> Result<()> {
     let Repaired { repairs, left, .. } = &found;
     let report = Report {
         file: place.to_string(),
-        out: args.out.display().to_string(),
+        out: args.files.out.display().to_string(),
         repairs: repairs.iter().collect(),
         left: left.iter().map(|found| Left { what: &found.what, path: &found.path }).collect(),
     };
@@ -103,7 +92,7 @@ pub(super) fn run(args: &FixArgs, console: Console) -> Result<()> {
                 (false, false) => "nothing that can be repaired",
                 (false, true) => "nothing was repaired, because that would leave more wrong",
             };
-            text = format!("{what}: {} equals {name}\n", escaped_path(&args.out));
+            text = format!("{what}: {} equals {name}\n", escaped_path(&args.files.out));
         }
         for found in left.iter().take(MAX_LEFT) {
             text += &format!("not repaired: {}\n", escaped(&found.to_string()));
@@ -118,7 +107,7 @@ pub(super) fn run(args: &FixArgs, console: Console) -> Result<()> {
     }
     let faults = format_counted(left.len() as u64, "fault");
     let advice = "the copy is written; strict readers may refuse it: write the file again";
-    Err(Error::failure(format!("{faults} could not be repaired"), escaped_path(&args.out), advice))
+    Err(Error::failure(format!("{faults} could not be repaired"), escaped_path(&args.files.out), advice))
 }
 
 /// Copies the first `len` bytes.

@@ -7,7 +7,6 @@
 //!
 //! `sawmill-inspect` has the views. After a file's views are written, the command keeps only its summary.
 
-mod bench;
 mod diff;
 mod document;
 mod extract;
@@ -20,7 +19,6 @@ pub(crate) mod values;
 
 use std::fmt;
 use std::num::NonZeroUsize;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -34,6 +32,7 @@ use crate::error::{Error, Result};
 use crate::footer::place::{Place, Places};
 pub(crate) use crate::footer::run::Opening;
 use crate::footer::run::{OutputFormat, Run};
+use crate::footer::selection::RowGroups;
 use crate::screen::console::Console;
 use crate::screen::phases::{bytes, seconds, thousands};
 
@@ -89,7 +88,6 @@ Examples:
   sawmill footer fix data.parquet fixed.parquet    # what strict readers refuse
   sawmill footer extract --scrub data.parquet report.parquet   # for a bug report
   curl -s https://example.com/data.parquet | sawmill footer -
-  sawmill footer wide.parquet --bench
   sawmill footer s3://bucket/trips --ndjson --part 2/8   # in a job of 8 processes
   sawmill footer *.parquet --json | jq '.files[].rows'
   sawmill footer s3://bucket/trips 'gs://bucket/2020/*.parquet' https://host/data.parquet
@@ -138,26 +136,23 @@ pub(crate) struct FooterArgs {
     dump: bool,
     /// Check offsets, sizes, overlaps, counts and indexes, and show everything that is wrong (exit code 1 if
     /// anything is). For several files, show only findings and a total.
-    #[arg(long, help_heading = "Views")]
+    #[arg(long, help_heading = "Checks")]
     check: bool,
     /// With --check: read all pages, too, compare their levels with their headers and rows, and verify the checksums of
     /// those that have one.
-    #[arg(long, help_heading = "Views", requires = "check")]
+    #[arg(long, help_heading = "Checks", requires = "check")]
     pages: bool,
-    /// Measure how long decoding the footer takes, with this decoder and with the parquet crate.
-    #[arg(long, help_heading = "Views")]
-    bench: bool,
     /// Print one line of JSON for each column chunk, with its bounds.
-    #[arg(long, help_heading = "Views", conflicts_with_all = VIEWS, conflicts_with = "csv")]
+    #[arg(long, help_heading = "Formats", conflicts_with_all = VIEWS.split(' '), conflicts_with = "csv")]
     ndjson: bool,
     /// Print one line of comma-separated values for each column chunk, with its bounds.
-    #[arg(long, help_heading = "Views", conflicts_with_all = VIEWS)]
+    #[arg(long, help_heading = "Formats", conflicts_with_all = VIEWS.split(' '))]
     csv: bool,
     /// Plan which small files to merge into files of up to BYTES: files of one directory and schema, in the
     /// order of their names (with --json, all of their names).
     #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, num_args = 0..=1, require_equals = true,
-        default_missing_value = "256MiB", help_heading = "Views", conflicts_with_all = VIEWS,
-        conflicts_with_all = PARTS, conflicts_with_all = ["ndjson", "csv"])]
+        default_missing_value = "256MiB", help_heading = "Checks", conflicts_with_all = VIEWS.split(' '),
+        conflicts_with_all = PARTS.split(' '), conflicts_with_all = ["ndjson", "csv"])]
     plan_merge: Option<u64>,
     /// Only columns whose paths match: * is any part of a name, ** any part of a path, ? any character. A
     /// text without these selects the columns at or below that path. A \ makes the next character literal.
@@ -167,18 +162,11 @@ pub(crate) struct FooterArgs {
     /// Only the columns with these numbers, starting at 0, and those that --column names.
     #[arg(long, value_name = "N,N", value_delimiter = ',', help_heading = "Selection")]
     column_number: Vec<usize>,
-    /// Only these row groups: 3, 2..5 (without 5), 2.. or ..5.
-    #[arg(long, value_name = "N..M", value_parser = selection::row_groups, help_heading = "Selection")]
-    row_group: Option<Range<usize>>,
-    /// Only row groups with this many rows: ..5000 (fewer than 5000), 1M.. (at least a million).
-    #[arg(long, value_name = "N..M", value_parser = selection::rows, help_heading = "Selection",
-        conflicts_with = "row_group")]
-    row_group_rows: Option<Range<u64>>,
-    /// Only row groups whose data starts in this range of the file's bytes: 0..64MB. Adjacent ranges that
-    /// cover the file select each row group exactly once.
-    #[arg(long, value_name = "BYTES..BYTES", value_parser = selection::bytes, help_heading = "Selection",
-        conflicts_with_all = ["row_group", "row_group_rows"])]
-    row_group_bytes: Option<Range<u64>>,
+    /// Only these row groups: 3, 2..5 (without 5), 2.. or ..5; rows=..5000 for those with fewer than 5000 rows;
+    /// bytes=0..64MB for those whose data starts in this range of the file. Adjacent ranges of bytes that cover the file
+    /// select each row group exactly once.
+    #[arg(long, value_name = "N..M", value_parser = RowGroups::parse, help_heading = "Selection")]
+    row_group: Option<RowGroups>,
     /// How many bytes to read from the end of a file at first. A longer footer takes a second read.
     #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, allow_hyphen_values = true,
         default_value = "64KiB", help_heading = "Opening")]
@@ -205,38 +193,10 @@ pub(crate) struct FooterArgs {
 }
 
 /// The options that select parts of a footer.
-const PARTS: [&str; 5] = ["column", "column_number", "row_group", "row_group_rows", "row_group_bytes"];
+const PARTS: &str = "column column_number row_group";
 
-const VIEWS: [&str; 11] = [
-    "schema",
-    "row_groups",
-    "columns",
-    "statistics",
-    "page_index",
-    "page_headers",
-    "key_value",
-    "sizes",
-    "dump",
-    "check",
-    "bench",
-];
-
-/// What can be shown of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shown {
-    View(View),
-    Bench,
-}
-
-impl Shown {
-    /// Its name for people.
-    fn title(self) -> String {
-        match self {
-            Shown::View(view) => view.title(),
-            Shown::Bench => "bench".to_owned(),
-        }
-    }
-}
+/// The options for views.
+const VIEWS: &str = "schema row_groups columns statistics page_index page_headers key_value sizes dump check";
 
 impl FooterArgs {
     /// The files and what to decode of them, for a benchmark, which shows nothing.
@@ -296,7 +256,7 @@ impl FooterArgs {
         }
     }
 
-    fn views(&self) -> Vec<Shown> {
+    fn views(&self) -> Vec<View> {
         let asked = [
             (self.schema, View::Schema),
             (self.row_groups, View::RowGroups),
@@ -309,8 +269,7 @@ impl FooterArgs {
             (self.dump, View::Dump),
             (self.check, View::Check { pages: self.pages }),
         ];
-        let views = asked.into_iter().filter_map(|(asked, view)| asked.then_some(Shown::View(view)));
-        views.chain(self.bench.then_some(Shown::Bench)).collect()
+        asked.into_iter().filter_map(|(asked, view)| asked.then_some(view)).collect()
     }
 }
 

@@ -1,13 +1,31 @@
 //! The file that `fix` and `extract` write: whole or not at all.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
 use sawmill_store::{Location, WholeFile};
 
 use crate::arguments::paths::output::{check_free, whole_file};
+use crate::arguments::stores::StoreArgs;
 use crate::error::{Error, Result};
 use crate::footer::escaped_path;
+
+/// The file to read, and the file to write.
+#[derive(Args, Debug)]
+pub(super) struct CopyArgs {
+    /// The file: a path, a URL, or - for standard input.
+    #[arg(value_name = "IN")]
+    pub input: PathBuf,
+    /// The file to write.
+    #[arg(value_name = "OUT")]
+    pub out: PathBuf,
+    /// Replace OUT if it exists.
+    #[arg(long)]
+    pub overwrite: bool,
+    #[command(flatten)]
+    pub stores: StoreArgs,
+}
 
 /// A file on this machine that is being written.
 pub(super) struct OutputFile {

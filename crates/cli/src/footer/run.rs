@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
-use std::ops::Range;
 use std::path::Path;
 
 use sawmill_footer::{Footer, Options, RangeReader};
@@ -18,7 +17,8 @@ use crate::arguments::stores::Objects;
 use crate::error::{Error, Result};
 use crate::footer::document::Document;
 use crate::footer::place::Place;
-use crate::footer::{Shown, bench, decode, escaped_place, selection, style};
+use crate::footer::selection::RowGroups;
+use crate::footer::{decode, escaped_place, style};
 use crate::interrupt;
 use crate::screen::console::Console;
 
@@ -40,7 +40,7 @@ pub(crate) struct Run<'r> {
     files: &'r [Place],
     objects: &'r Objects,
     opening: Opening,
-    pub views: Vec<Shown>,
+    pub views: Vec<View>,
     format: OutputFormat,
     console: Console,
     pub dataset: Dataset,
@@ -57,8 +57,8 @@ pub(crate) struct Opening {
     pub options: Options,
     /// Whether a footer that contradicts itself is an error.
     pub is_checked: bool,
-    /// The row groups that the options select by number.
-    pub row_groups: Option<Range<usize>>,
+    /// The row groups that the options select.
+    pub row_groups: Option<RowGroups>,
     /// Whether to map footers into memory instead of reading them.
     #[cfg(target_pointer_width = "64")]
     pub mapped: bool,
@@ -152,7 +152,7 @@ impl<'r> Run<'r> {
     pub(crate) fn new(
         (files, objects): (&'r [Place], &'r Objects),
         opening: Opening,
-        views: Vec<Shown>,
+        views: Vec<View>,
         format: OutputFormat,
         console: Console,
     ) -> Self {
@@ -233,7 +233,7 @@ impl<'r> Run<'r> {
             }
             let (summary, footer, reader) = opening.open(&files[index], objects)?;
             let there = footer.num_row_groups_in_file();
-            let missed = opening.row_groups.as_ref().and_then(|wanted| selection::none_of(wanted, there));
+            let missed = opening.row_groups.as_ref().and_then(|wanted| wanted.missed(there));
             let facts = dataset.then(|| Facts::new(&summary, &footer, several));
             Ok(Some(Decoded { summary, facts, missed, footer: footers.then_some(footer), reader }))
         };
@@ -327,7 +327,7 @@ impl<'r> Run<'r> {
     /// The views of all files, one after the other.
     fn text(&mut self) -> Result<()> {
         let views = self.views.clone();
-        if let ([Shown::View(View::Check { pages })], 2..) = (views.as_slice(), self.files.len()) {
+        if let ([View::Check { pages }], 2..) = (views.as_slice(), self.files.len()) {
             return self.check(*pages);
         }
         let titles = views.len() > 1 || self.files.len() > 1;
@@ -341,14 +341,11 @@ impl<'r> Run<'r> {
                 if titles {
                     writeln!(out, "{}: {}", file.name(), view.title())?;
                 }
-                match view {
-                    Shown::View(view) => view.text(file, out),
-                    Shown::Bench => bench::text(file, out),
-                }?;
+                view.text(file, out)?;
             }
             Ok(())
         })?;
-        end(out, |out| if views.contains(&Shown::View(View::Dump)) { self.dump_broken(out) } else { Ok(()) })
+        end(out, |out| if views.contains(&View::Dump) { self.dump_broken(out) } else { Ok(()) })
     }
 
     /// What can be dumped of the footers that could not be decoded.

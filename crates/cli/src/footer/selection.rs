@@ -21,22 +21,64 @@ words!(
     }
 );
 
-/// Parses a range of row groups: `3`, `2..5`, `2..`, `..5`.
-pub(crate) fn row_groups(text: &str) -> Result<Range<usize>, String> {
-    let wrong = || format!("{text:?} is not a range of row groups: give one like 3, 2..5, 2.. or ..5");
-    let range = range(text, |number| number.parse::<u64>().map_err(|_| wrong()))?;
-    let place = |number| usize::try_from(number).unwrap_or(usize::MAX);
-    Ok(place(range.start)..place(range.end))
+/// The row groups that `--row-group` selects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RowGroups {
+    /// By their numbers.
+    Numbers(Range<usize>),
+    /// By how many rows they have.
+    Rows(Range<u64>),
+    /// By where in the file their data starts.
+    Bytes(Range<u64>),
 }
 
-/// Parses a range of numbers of rows: `5000`, `..5k`, `1M..`.
-pub(crate) fn rows(text: &str) -> Result<Range<u64>, String> {
-    range(text, phases::count)
-}
+impl RowGroups {
+    /// Parses `3`, `2..5`, `2..`, `..5`, `rows=1M..` or `bytes=0..64MB`.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let bytes = |number: &str| parse_bytes(number).map_err(|error| error.to_string());
+        match text.split_once('=') {
+            Some(("rows", rows)) => range(rows, phases::count).map(Self::Rows),
+            Some(("bytes", places)) => range(places, bytes).map(Self::Bytes),
+            _ => {
+                let wrong =
+                    || format!("{text:?} is not a range of row groups: give one like 3, 2..5, 2.. or ..5");
+                let range = range(text, |number| number.parse::<u64>().map_err(|_| wrong()))?;
+                let place = |number| usize::try_from(number).unwrap_or(usize::MAX);
+                Ok(Self::Numbers(place(range.start)..place(range.end)))
+            }
+        }
+    }
 
-/// Parses a range of bytes of a file: `0..64MB`, `64MB..`.
-pub(crate) fn bytes(text: &str) -> Result<Range<u64>, String> {
-    range(text, |number| parse_bytes(number).map_err(|error| error.to_string()))
+    /// The options that decode only these.
+    fn select(&self, options: Options) -> Options {
+        match self.clone() {
+            Self::Numbers(range) => options.row_groups(range),
+            // The decoder rejects negative numbers of rows.
+            Self::Rows(range) => {
+                options.row_groups_where(move |rows| range.contains(&u64::try_from(rows).unwrap_or(0)))
+            }
+            Self::Bytes(range) => options.row_groups_in_bytes(range),
+        }
+    }
+
+    /// The error if a file of `there` row groups lacks all of these numbers. A range without an end takes the remaining
+    /// row groups, and a range from 0 takes all up to its end: both may be empty.
+    pub(crate) fn missed(&self, there: usize) -> Option<String> {
+        let Self::Numbers(wanted) = self else { return None };
+        let open = wanted.end == usize::MAX || (wanted.start == 0 && wanted.end > 1);
+        if open || wanted.start < there {
+            return None;
+        }
+        let last = match there.checked_sub(1) {
+            None => "found none in the file".to_owned(),
+            Some(0) => "found one row group in the file, 0".to_owned(),
+            Some(last) => format!("found {there} row groups in the file, 0 to {last}"),
+        };
+        Some(match wanted.len() {
+            1 => format!("expected a row group {}, {last}", wanted.start),
+            _ => format!("expected row groups from {} on, {last}", wanted.start),
+        })
+    }
 }
 
 /// Parses a range. Both ends are optional; a single number is a range of one.
@@ -58,24 +100,6 @@ fn range(text: &str, number: impl Fn(&str) -> Result<u64, String>) -> Result<Ran
     Ok(range)
 }
 
-/// The error if a file of `there` row groups lacks all of `wanted`. A range without an end takes the remaining row
-/// groups, and a range from 0 takes all up to its end: both may be empty.
-pub(crate) fn none_of(wanted: &Range<usize>, there: usize) -> Option<String> {
-    let open = wanted.end == usize::MAX || (wanted.start == 0 && wanted.end > 1);
-    if open || wanted.start < there {
-        return None;
-    }
-    let last = match there.checked_sub(1) {
-        None => "found none in the file".to_owned(),
-        Some(0) => "found one row group in the file, 0".to_owned(),
-        Some(last) => format!("found {there} row groups in the file, 0 to {last}"),
-    };
-    Some(match wanted.len() {
-        1 => format!("expected a row group {}, {last}", wanted.start),
-        _ => format!("expected row groups from {} on, {last}", wanted.start),
-    })
-}
-
 /// What to decode.
 pub(crate) fn options(args: &FooterArgs) -> Options {
     let mut options = Options::new()
@@ -86,16 +110,7 @@ pub(crate) fn options(args: &FooterArgs) -> Options {
     if !columns.is_empty() {
         options = options.select(columns);
     }
-    match (&args.row_group, &args.row_group_rows, &args.row_group_bytes) {
-        (Some(range), ..) => options.row_groups(range.clone()),
-        (_, Some(range), _) => {
-            let range = range.clone();
-            // The decoder rejects negative numbers of rows.
-            options.row_groups_where(move |rows| range.contains(&u64::try_from(rows).unwrap_or(0)))
-        }
-        (_, _, Some(range)) => options.row_groups_in_bytes(range.clone()),
-        _ => options,
-    }
+    args.row_group.iter().fold(options, |options, wanted| wanted.select(options))
 }
 
 /// The columns that the value of `--column` names.
@@ -107,15 +122,12 @@ pub(crate) fn selector(column: &str) -> ColumnSelector {
 }
 
 /// What to decode of the columns that these values of `--column` name, in these row groups; without any, everything.
-pub(crate) fn part(columns: &[String], row_groups: Option<&Range<usize>>) -> Options {
+pub(crate) fn part(columns: &[String], row_groups: Option<&RowGroups>) -> Options {
     let options = match columns {
         [] => Options::new(),
         columns => Options::new().select(columns.iter().map(|column| selector(column))),
     };
-    match row_groups {
-        Some(range) => options.row_groups(range.clone()),
-        None => options,
-    }
+    row_groups.into_iter().fold(options, |options, wanted| wanted.select(options))
 }
 
 /// The selected columns; none for all.
@@ -126,33 +138,34 @@ pub(crate) fn columns(args: &FooterArgs) -> Vec<ColumnSelector> {
 
 #[cfg(test)]
 mod tests {
-    use super::{bytes, none_of, row_groups, rows};
+    use super::RowGroups;
 
     #[test]
     fn ranges_of_row_groups_are_parsed_or_rejected() {
-        assert_eq!(row_groups("3"), Ok(3..4));
-        assert_eq!(row_groups("2..5"), Ok(2..5));
-        assert_eq!(row_groups("2.."), Ok(2..usize::MAX));
-        assert_eq!(row_groups("..5"), Ok(0..5));
-        for bad in ["", "x", "5..2", "3..3", "-1", "1..=2", "1...3"] {
-            assert!(row_groups(bad).is_err(), "{bad}");
+        let numbers = |range| Ok(RowGroups::Numbers(range));
+        assert_eq!(RowGroups::parse("3"), numbers(3..4));
+        assert_eq!(RowGroups::parse("2..5"), numbers(2..5));
+        assert_eq!(RowGroups::parse("2.."), numbers(2..usize::MAX));
+        assert_eq!(RowGroups::parse("..5"), numbers(0..5));
+        for bad in ["", "x", "5..2", "3..3", "-1", "1..=2", "1...3", "rows=many", "bytes=2..1", "row=1"] {
+            assert!(RowGroups::parse(bad).is_err(), "{bad}");
         }
-        assert_eq!(rows("1k..2M"), Ok(1_000..2_000_000));
-        assert_eq!(bytes("..64MB"), Ok(0..64_000_000));
-        assert!(rows("many").is_err() && bytes("2..1").is_err());
+        assert_eq!(RowGroups::parse("rows=1k..2M"), Ok(RowGroups::Rows(1_000..2_000_000)));
+        assert_eq!(RowGroups::parse("bytes=..64MB"), Ok(RowGroups::Bytes(0..64_000_000)));
     }
 
     #[test]
     fn a_missing_row_group_is_an_error_and_an_empty_rest_is_not() {
+        let missed = |text, there| RowGroups::parse(text).unwrap().missed(there);
         for (text, there) in [("0", 1), ("2..9", 3), ("7..", 3), ("..5", 0), ("0..", 0), ("0..2", 0)] {
-            assert_eq!(none_of(&row_groups(text).unwrap(), there), None, "{text} of {there}");
+            assert_eq!(missed(text, there), None, "{text} of {there}");
         }
         for (text, there, expected) in [
             ("7", 1, "expected a row group 7, found one row group in the file, 0"),
             ("0", 0, "expected a row group 0, found none in the file"),
             ("3..5", 3, "expected row groups from 3 on, found 3 row groups in the file, 0 to 2"),
         ] {
-            assert_eq!(none_of(&row_groups(text).unwrap(), there).as_deref(), Some(expected));
+            assert_eq!(missed(text, there).as_deref(), Some(expected));
         }
     }
 }

@@ -1,6 +1,5 @@
 //! `sawmill gen clean`: removes what killed runs left.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -79,28 +78,20 @@ fn local(path: &Path, dry_run: bool) -> Result<Cleaned> {
     }
     let mut cleaned = Cleaned::default();
     for folder in folders {
-        let partial = || -> Result<BTreeSet<PathBuf>> {
-            let entries = fs::read_dir(&folder).map_err(|error| failed(&folder, &error))?;
-            let ours = entries.flatten().filter(|entry| {
-                name_of_partial(&entry.file_name().to_string_lossy()).is_some_and(is_generated)
-            });
-            Ok(ours.map(|entry| entry.path()).collect())
-        };
-        let before = partial()?;
-        if !dry_run {
-            for file in &before {
-                let name = file.file_name().unwrap_or_default().to_string_lossy();
-                if let Some(whole) = name_of_partial(&name) {
-                    // Files of running processes are locked and stay.
-                    WholeFile::remove_abandoned(&folder.join(whole))
-                        .map_err(|error| failed(&folder, &error))?;
-                }
+        let entries = fs::read_dir(&folder).map_err(|error| failed(&folder, &error))?;
+        let mut partial: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        partial.sort();
+        for path in partial {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let Some(whole) = name_of_partial(&name).filter(|whole| is_generated(whole)) else { continue };
+            if !dry_run {
+                // Files of running processes are locked and stay.
+                WholeFile::remove_abandoned(&folder.join(whole)).map_err(|error| failed(&folder, &error))?;
+            }
+            if dry_run || !path.exists() {
+                cleaned.unfinished.push(UnfinishedFile { path, begun: None });
             }
         }
-        let after = if dry_run { BTreeSet::new() } else { partial()? };
-        let removed =
-            before.difference(&after).map(|path| UnfinishedFile { path: path.clone(), begun: None });
-        cleaned.unfinished.extend(removed);
     }
     Ok(cleaned)
 }

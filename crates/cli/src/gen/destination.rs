@@ -1,10 +1,7 @@
 //! Where `sawmill gen` writes to: a path, a stream, or a folder of a store.
 
-#[cfg(feature = "full")]
+#[cfg_attr(not(feature = "full"), path = "../demo_build/store_output.rs")]
 pub(super) mod store;
-
-#[cfg(not(feature = "full"))]
-pub(super) use crate::demo_build::store_output as store;
 
 use std::path::Path;
 

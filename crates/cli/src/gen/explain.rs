@@ -89,7 +89,7 @@ fn text(explained: &Explained) -> String {
         ]);
     }
     format!(
-        "{}\n{} rows in {}, about {:.1} bytes per row and {} in total, pages not compressed\n\
+        "{}\n{} rows in {}, about {:.1} bytes each, {} before compression\n\
          {} rows and about {} per file, row groups of {} rows\n\n{table}",
         explained.dataset.schema,
         format_count(explained.rows),

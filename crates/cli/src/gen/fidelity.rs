@@ -111,21 +111,7 @@ fn several(args: &FidelityArgs, console: Console) -> Result<()> {
 }
 
 /// How like the sample the rows of its spec are, the worst columns first.
-pub(crate) fn summary(sample: &InferredSpec, spec: &str, wanted: Wanted) -> Result<String> {
-    summary_of(sample, &Dataset::from_toml(spec)?, wanted)
-}
-
-/// The same for a table of a spec with several, with a scale and a seed.
-pub(crate) fn summary_of_table(
-    sample: &InferredSpec,
-    spec: &str,
-    (scale, seed): (Option<f64>, u64),
-) -> Result<String> {
-    let dataset = Dataset::table_from_toml(spec, sample.name(), scale)?;
-    summary_of(sample, &dataset, Wanted { rows: None, seed })
-}
-
-fn summary_of(sample: &InferredSpec, dataset: &Dataset, wanted: Wanted) -> Result<String> {
+pub(crate) fn summary(sample: &InferredSpec, dataset: &Dataset, wanted: Wanted) -> Result<String> {
     let mut generated = InferredSpec::new(dataset.name(), &dataset.arrow_schema(), &[])?;
     let rows = wanted.rows.or(dataset.rows()).unwrap_or(MAX_ROWS);
     // Spread over all rows, because some values depend on their row.

@@ -4,17 +4,18 @@ pub(crate) mod clean;
 mod content_sum;
 pub(crate) mod destination;
 mod explain;
-#[cfg(feature = "full")]
+#[cfg_attr(not(feature = "full"), path = "../demo_build/fidelity.rs")]
 mod fidelity;
 pub(crate) mod format;
-#[cfg(feature = "full")]
+#[cfg_attr(not(feature = "full"), path = "../demo_build/formats.rs")]
 pub(crate) mod formats;
-#[cfg(feature = "full")]
+#[cfg_attr(not(feature = "full"), path = "../demo_build/infer.rs")]
 mod infer;
 pub(crate) mod options;
+mod parts;
 mod schema;
 mod spec;
-#[cfg(feature = "full")]
+#[cfg_attr(not(feature = "full"), path = "../demo_build/table.rs")]
 mod table;
 mod whole_schema;
 
@@ -30,8 +31,6 @@ use sawmill_generator::{
 use sawmill_profile::{PhaseReport, Profile};
 use serde::Serialize;
 
-#[cfg(not(feature = "full"))]
-use crate::demo_build::{fidelity, formats, infer, table};
 use crate::error::{Error, Result};
 use crate::r#gen::destination::{UploadArgs, output};
 use crate::r#gen::format::Format;
@@ -95,7 +94,7 @@ Examples:
   sawmill gen finish contacts --rows 1B --files 64 --out /tmp/parts
   sawmill gen finish contacts --rows 1B --files 64 --out s3://bucket/big
 
-Give the options of the parts, without --part; without --files, parts make as many files as there are parts.")]
+Give the options of the parts, without --part. Without --files, the manifests of the parts say how many files there are.")]
     Finish(Box<GenArgs>),
     Spec(spec::SpecArgs),
     Explain(Box<explain::ExplainArgs>),
@@ -107,8 +106,6 @@ Give the options of the parts, without --part; without --files, parts make as ma
 /// What to generate, and how.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct GenArgs {
-    #[command(flatten)]
-    dataset: DatasetArgs,
     /// A directory for the files (created if missing), a name ending in .parquet for a single file, a device
     /// like /dev/null, or - for standard output. s3://BUCKET/PREFIX, gs:// and az:// name folders in
     /// stores, or single objects if they end in .parquet; they need the full build.
@@ -120,9 +117,6 @@ pub(crate) struct GenArgs {
     /// Threads that generate row groups [default: one for each core].
     #[arg(long)]
     threads: Option<NonZeroUsize>,
-    /// Print the dataset's spec instead of generating it.
-    #[arg(long)]
-    pub print: bool,
     /// The format of the files. Options about how files are written apply to parquet only.
     #[arg(long = "as", value_enum, default_value = "parquet")]
     pub(crate) format: Format,
@@ -140,6 +134,8 @@ pub(crate) struct GenArgs {
     /// files that were kept. By default only the checksum of the files' bytes is printed.
     #[arg(long)]
     content_sum: bool,
+    #[command(flatten)]
+    dataset: DatasetArgs,
     #[command(flatten)]
     layout: LayoutArgs,
     #[command(flatten)]
@@ -248,11 +244,12 @@ impl GenArgs {
         let options = self.files.options(&dataset, self.layout.partition_by.as_deref())?;
         let rows = self.layout.rows_of(&dataset)?;
         self.dataset.check_unique(&dataset, rows)?;
-        let layout = self.layout.layout(rows, &dataset, &options, self.seed)?;
+        let layout = self.layout.with_files(|| parts::files(&output(self)?, dataset.name()))?;
+        let layout = layout.layout(rows, &dataset, &options, self.seed)?;
         Ok((dataset, layout, options))
     }
 
-    /// What is made from a spec that is learned.
+    /// The rows and the seed for a spec that is learned.
     fn wanted(&self) -> Wanted {
         Wanted { rows: self.layout.rows, seed: self.seed }
     }
@@ -311,10 +308,6 @@ pub(crate) fn run(command: &GenCommand, console: Console) -> Result<()> {
 }
 
 fn run_generate(args: &GenArgs, console: Console) -> Result<()> {
-    if args.print {
-        let spec = args.dataset.spec(args.wanted(), console, &args.uploads.stores)?;
-        return console.document(&spec, || spec.clone());
-    }
     if args.dataset.learns_tables() {
         let spec = args.dataset.spec(args.wanted(), console, &args.uploads.stores)?;
         let failed = |error: std::io::Error| {

@@ -29,7 +29,7 @@ pub(super) fn make(args: &GenArgs, console: Console) -> Result<Made> {
     check(args)?;
     let plan = args.plan(console)?;
     let run = format!("run-{}", name_of(args, &plan));
-    let (table, _objects) = delta::folder(&args.out, &args.uploads.stores)?;
+    let (table, _objects) = delta::table::folder(&args.out, &args.uploads.stores)?;
     let replaces = args.layout.existing() == Existing::Replace;
     let change = if replaces { Change::Overwrite } else { Change::Append };
     let schema = plan.0.arrow_schema();

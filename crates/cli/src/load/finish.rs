@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use sawmill_cratedb::CrateServer;
 use sawmill_loader::LoadStatus;
-use sawmill_profile::{Profile, split_command};
+use sawmill_profile::split_command;
 
 use super::records::RecordsOf;
 use crate::arguments::record_args::RecordArgs;
@@ -47,14 +47,13 @@ impl FinishArgs {
             let advice = "run the command of the load again: it loads what is missing";
             return Err(Error::usage("CrateDB has no loads in parts", "load finish", advice));
         }
-        let phase = Profile::new().phase("records");
         let of = RecordsOf {
             to: to.to_owned(),
             table: Some(table.to_owned()),
             patience: self.connections.patience,
             records: self.records.clone(),
         };
-        let loads = of.loads(&interrupt::control(&phase))?;
+        let loads = interrupt::during(|control| of.loads(control))?;
         let load =
             to_finish(&loads).map_err(|(what, advice)| Error::new(Exit::Mismatch, what, table, advice))?;
         let what = "the record does not name the command of the load";
@@ -63,8 +62,8 @@ impl FinishArgs {
     }
 }
 
-/// The unfinished load, or one of those that the same command has begun, or the newest complete one. Otherwise says what is
-/// wrong, and what to do.
+/// The unfinished load, or one of several that the same command has begun, or the newest complete one. Otherwise the
+/// fault and the way out.
 fn to_finish(loads: &[LoadStatus]) -> Result<&LoadStatus, (String, &'static str)> {
     let tables: BTreeSet<&str> = loads.iter().map(|load| load.table.as_str()).collect();
     if tables.len() > 1 {

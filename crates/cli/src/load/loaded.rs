@@ -1,9 +1,8 @@
-//! Files that the table has the rows of, and whose columns do not fit those of the others: they are not read again.
+//! Files that are loaded already, and whose columns do not fit the other files': a load does not read them again.
 
 use std::collections::HashSet;
 
 use sawmill_loader::{LoadOptions, Target, and_more_files};
-use sawmill_profile::Profile;
 use sawmill_source::{Kind, Source, SourceFile};
 
 use super::TableLoad;
@@ -26,13 +25,11 @@ impl TableLoad {
         if !appends || self.again || self.ddl || self.nested.makes_tables() {
             return Ok(HashSet::new());
         }
-        let phase = Profile::new().phase("records");
-        let control = interrupt::control(&phase);
         let is_silent = |kind| matches!(kind, Kind::Connection | Kind::Server);
-        let loaded = match target {
-            Destination::Postgres(postgres) => postgres.loaded_files(source, options, &control),
-            Destination::CrateDb(crate_db) => crate_db.loaded_files(source, options, &control),
-        };
+        let loaded = interrupt::during(|control| match target {
+            Destination::Postgres(postgres) => postgres.loaded_files(source, options, control),
+            Destination::CrateDb(crate_db) => crate_db.loaded_files(source, options, control),
+        });
         match loaded {
             Err(error) if is_silent(error.kind()) && self.is_planned_alone() => Ok(HashSet::new()),
             loaded => loaded,

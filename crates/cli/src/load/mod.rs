@@ -19,7 +19,8 @@ use sawmill_profile::{PhaseReport, Profile};
 use sawmill_source::{Addressed, ByRow, Kind, Order, OrderedRows, Source};
 
 use crate::arguments::crate_options::CrateArgs;
-use crate::arguments::inputs::{self, ColumnArgs, ForTable, ObjectArgs};
+use crate::arguments::given::Given;
+use crate::arguments::inputs::{self, ColumnArgs, ForTable, Inputs, ObjectArgs};
 use crate::arguments::lineage_args::LineageArgs;
 use crate::arguments::merge_args::MergeArgs;
 use crate::arguments::nested_args::NestedArgs;
@@ -33,9 +34,9 @@ use crate::arguments::target::{Destination, EffortArgs, ModeArg, TargetArgs};
 use crate::arguments::text::{TableText, TextArgs};
 use crate::arguments::value_args::{RejectArgs, ValueArgs};
 use crate::error::{Error, Result};
-use crate::screen::console::{Console, ScreenArgs};
+use crate::screen::console::Console;
 use crate::screen::{help, phases};
-use crate::{forms, interrupt};
+use crate::{Cli, Command, forms, interrupt};
 use finish::FinishArgs;
 use planned::PlannedLoad;
 use reading::Reading;
@@ -80,6 +81,8 @@ After any failure (Ctrl-C, a killed process, a lost connection), run the same co
 what is missing. In mode create, the table appears under its name once it is complete."
 )]
 pub(crate) struct LoadArgs {
+    #[command(flatten)]
+    given: Given,
     #[command(subcommand)]
     command: Option<LoadCommand>,
     /// Load one of several parts: 2/4, or auto/4 for the index that a job scheduler has set (Kubernetes, Slurm, AWS
@@ -88,7 +91,7 @@ pub(crate) struct LoadArgs {
     part: Option<Part>,
     /// Load the rows of a SELECT, in which the table `read` is the source: one file, folder or pattern of Parquet files.
     /// The program sawmill-cluster does it, in one transaction. Mode auto makes the table, and mode append adds the rows.
-    #[arg(long, alias = "sql", value_name = "SELECT", allow_hyphen_values = true)]
+    #[arg(long, value_name = "SELECT", allow_hyphen_values = true)]
     query: Option<String>,
     #[command(flatten)]
     table: TableLoad,
@@ -107,39 +110,39 @@ struct TableLoad {
     files: Vec<PathBuf>,
     #[command(flatten)]
     target: TargetArgs,
-    /// What to do with the table.
-    #[arg(long, value_enum, default_value = "auto")]
-    mode: ModeArg,
-    #[command(flatten)]
-    merge: MergeArgs,
-    /// How to match columns of an existing table.
-    #[arg(long, value_enum, default_value = "name")]
-    map: MapArg,
     /// Compare table and files before the load is complete.
     #[arg(long)]
     verify: bool,
     /// If they differ, report the missing rows and their row groups. PostgreSQL only.
     #[arg(long, requires = "verify")]
     locate: bool,
-    /// Load files again that are recorded as loaded; not in mode create. An append then has their rows twice. By
-    /// default, it skips files that are in the table already.
-    #[arg(long)]
-    again: bool,
-    /// What to do with a file that was loaded before under this name, with other content.
-    #[arg(long, value_enum, default_value = "error")]
-    changed: ChangedArg,
     /// Print the CREATE TABLE statement and stop.
-    #[arg(long)]
+    #[arg(help_heading = "Plan", long)]
     ddl: bool,
     /// Print what the load would do, and stop.
     ///
     /// This connects to the server to look at a table that exists; mode auto plans a new one if none answers.
-    #[arg(long)]
+    #[arg(help_heading = "Plan", long)]
     explain: bool,
     /// Do everything that comes before the first row on the server, roll it back, and print what the load
     /// would do. PostgreSQL only.
-    #[arg(long)]
+    #[arg(help_heading = "Plan", long)]
     dry_run: bool,
+    /// What to do with the table.
+    #[arg(help_heading = "Mode", long, value_enum, default_value = "auto")]
+    mode: ModeArg,
+    #[command(flatten)]
+    merge: MergeArgs,
+    /// How to match columns of an existing table.
+    #[arg(help_heading = "Mode", long, value_enum, default_value = "name")]
+    map: MapArg,
+    /// Load files again that are recorded as loaded; not in mode create. An append then has their rows twice. By
+    /// default, it skips files that are in the table already.
+    #[arg(help_heading = "Mode", long)]
+    again: bool,
+    /// What to do with a file that was loaded before under this name, with other content.
+    #[arg(help_heading = "Mode", long, value_enum, default_value = "error")]
+    changed: ChangedArg,
     #[command(flatten)]
     columns: ColumnArgs,
     #[command(flatten)]
@@ -239,7 +242,7 @@ pub(crate) fn run(args: &LoadArgs, console: Console) -> Result<()> {
         None => {
             if let Some(query) = &args.query {
                 let TableLoad { files, target, mode, effort, .. } = &args.table;
-                return query::run(query, files, (target, *mode), effort.degree(), console);
+                return query::run(query, files, (target, *mode), effort.degree(), &args.given, console);
             }
             let share = args.part.map_or(Share::Whole, Share::Part);
             load_share(&args.table, share, console)
@@ -247,27 +250,15 @@ pub(crate) fn run(args: &LoadArgs, console: Console) -> Result<()> {
     }
 }
 
-/// The command line of a load, as its record has it.
-#[derive(Parser, Debug)]
-struct RecordedCommand {
-    #[command(flatten)]
-    _screen: ScreenArgs,
-    #[command(subcommand)]
-    command: RecordedLoad,
-}
-
-#[derive(Subcommand, Debug)]
-enum RecordedLoad {
-    Load(Box<LoadArgs>),
-}
-
 /// The load to finish, with the options of its parts.
 fn finished(args: &FinishArgs, console: Console) -> Result<TableLoad> {
     let recorded = args.recorded()?;
     console.notice(&format!("finishes the load of: {recorded}"));
     let words = forms::written_out(args.words(&recorded)?);
-    let RecordedCommand { command: RecordedLoad::Load(parts), .. } =
-        RecordedCommand::try_parse_from(words).map_err(|message| help::as_error(&message.to_string()))?;
+    let parsed = Cli::try_parse_from(words).map_err(|message| help::as_error(&message.to_string()))?;
+    let Command::Load(parts) = parsed.command else {
+        return Err(Error::failure("the record names another command than a load", recorded, ""));
+    };
     let mut load = parts.table;
     if !args.files.is_empty() {
         load.files.clone_from(&args.files);
@@ -294,7 +285,7 @@ fn load_share(args: &TableLoad, share: Share, console: Console) -> Result<()> {
     let loaded = || args.loaded_files(&target, None, &options);
     let table = ForTable { unlike, text: &table_text, loaded: &loaded };
     let inputs = inputs::open_unlike(&args.files, &args.columns, &text, &args.objects, table, console)?;
-    let records_left_out = inputs.records_left_out().unwrap_or_default();
+    let records_left_out = inputs.records_left_out.clone().unwrap_or_default();
     let options = LoadOptions { records_left_out, ..options };
     let filtered = args.rows.filtered(&inputs, console)?;
     let mut reading = Reading::new(&inputs, filtered.as_ref());
@@ -307,26 +298,34 @@ fn load_share(args: &TableLoad, share: Share, console: Console) -> Result<()> {
         Some(tested) => target.with_postgres(|postgres| postgres.deletes(tested)),
         None => target,
     };
+    let whole = filtered.is_none() && limited.is_none() && traced.is_none();
+    reading.phases = inputs.phases.clone();
+    load_rows(args, target, (source, &inputs, whole), options, reading, console)
+}
+
+/// Loads rows in their order or sorted, or shows the plan. They are `whole` inputs, or some of their rows or columns.
+fn load_rows(
+    args: &TableLoad,
+    target: Destination,
+    (source, inputs, whole): (&dyn Source, &Inputs, bool),
+    options: LoadOptions,
+    mut reading: Reading,
+    console: Console,
+) -> Result<()> {
     let adds_files = args.adds_files(&target, source, &options)?;
-    args.check_taken_out(&target, (source, &inputs), &options, console)?;
+    args.check_taken_out(&target, (source, inputs), &options, console)?;
     let keeps_table = adds_files || args.mode == ModeArg::Append;
     if adds_files {
         args.table.refuse_other_partitions(&target, &options)?;
     }
-    let order = args.order(&target, inputs.addressed().is_some())?;
-    let order = match (keeps_table, &target) {
-        (true, Destination::Postgres(_)) => order.and(args.order.of_added()),
-        _ => order,
-    };
+    let order = args.order(&target, inputs.addressed().is_some(), keeps_table)?;
     let options = match &order {
         Some(order) if keeps_table => LoadOptions { order: order.identity(), ..options },
         _ => options,
     };
     let place = args.order.place(&std::env::temp_dir());
     let profile = Profile::new();
-    reading.phases = inputs.phases();
     let by_row = ByRow::new(source);
-    let whole = filtered.is_none() && limited.is_none() && traced.is_none();
     let addressed: &dyn Addressed = inputs.addressed().filter(|_| whole).unwrap_or(&by_row);
     let index = match &order {
         None => None,
@@ -358,11 +357,26 @@ fn load_share(args: &TableLoad, share: Share, console: Console) -> Result<()> {
     };
     let tables = args.nested.tables(&target, source)?;
     let planned = PlannedLoad { target: &target, source, tables: tables.as_ref(), options: &options };
+    if args.explain {
+        reading.text = inputs.text_found()?;
+    }
+    carry_out(args, &planned, reading, (index.as_ref(), sorting.as_ref()), &profile, console)
+}
+
+/// Carries the plan out, or shows it.
+fn carry_out(
+    args: &TableLoad,
+    planned: &PlannedLoad<'_>,
+    mut reading: Reading,
+    order: (Option<&OrderedRows<'_>>, Option<&Sorting<'_>>),
+    profile: &Profile,
+    console: Console,
+) -> Result<()> {
+    let PlannedLoad { target, tables, options, .. } = *planned;
     if args.ddl {
         return planned.ddl(console);
     }
     if args.explain {
-        reading.text = inputs.text_found();
         return planned.explain(&reading, console);
     }
     if args.dry_run {
@@ -379,12 +393,9 @@ fn load_share(args: &TableLoad, share: Share, console: Console) -> Result<()> {
             phases::bytes(options.block_memory())
         )
     });
-    match &tables {
-        Some(tables) => tables::run(tables, &reading, &options, args.manner(&target), console),
-        None => {
-            let order = (index.as_ref(), sorting.as_ref());
-            load_table(args, &planned, &mut reading, order, &profile, console)
-        }
+    match tables {
+        Some(tables) => tables::run(tables, &reading, options, args.manner(target), console),
+        None => load_table(args, planned, &mut reading, order, profile, console),
     }
 }
 
@@ -436,13 +447,11 @@ impl TableLoad {
         if self.mode != ModeArg::Auto || self.ddl || self.nested.makes_tables() {
             return Ok(false);
         }
-        let phase = Profile::new().phase("records");
-        let control = interrupt::control(&phase);
         let is_silent = |kind| matches!(kind, Kind::Connection | Kind::Server);
-        let adds = match target {
-            Destination::Postgres(postgres) => postgres.adds_files(source, options, &control),
-            Destination::CrateDb(crate_db) => crate_db.adds_files(source, options, &control),
-        };
+        let adds = interrupt::during(|control| match target {
+            Destination::Postgres(postgres) => postgres.adds_files(source, options, control),
+            Destination::CrateDb(crate_db) => crate_db.adds_files(source, options, control),
+        });
         match adds {
             // A new table is planned without its server. CrateDB that does not answer is an error of the server.
             Err(error) if is_silent(error.kind()) && self.is_planned_alone() => Ok(false),
@@ -493,7 +502,7 @@ impl TableLoad {
     }
 
     /// The order of the rows, if they need an index: to be sorted, or to read text partition by partition.
-    fn order(&self, target: &Destination, is_text: bool) -> Result<Option<Order>> {
+    fn order(&self, target: &Destination, is_text: bool, keeps_table: bool) -> Result<Option<Order>> {
         let by = match (&self.table.partition_by, target) {
             (Some(by), Destination::Postgres(_)) => by.parse().ok(),
             (Some(by), Destination::CrateDb(_)) => order_args::of_crate_db(by),
@@ -507,7 +516,10 @@ impl TableLoad {
             let advice = "load nested values as jsonb, or leave the option out";
             return Err(Error::usage(what, "--sort-by", advice));
         }
-        Ok(order)
+        Ok(match (keeps_table, target) {
+            (true, Destination::Postgres(_)) => order.and(self.order.of_added()),
+            _ => order,
+        })
     }
 
     fn options(&self, target: &Destination) -> Result<LoadOptions> {

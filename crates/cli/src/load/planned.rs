@@ -1,9 +1,8 @@
 //! `--ddl`, `--explain` and `--dry-run`: what a load would do.
 
 use sawmill_cratedb::CrateExplanation;
-use sawmill_loader::{ColumnChanges, LoadOptions, LoadState, Note};
+use sawmill_loader::{ColumnChanges, LoadOptions, Note};
 use sawmill_postgres::{Postgres, PostgresTables};
-use sawmill_profile::Profile;
 use sawmill_source::{Control, Source};
 use serde::Serialize;
 
@@ -63,26 +62,22 @@ struct PostgresPlan<'a> {
 impl PlannedLoad<'_> {
     /// Prints the CREATE TABLE statements.
     pub(super) fn ddl(&self, console: Console) -> Result<()> {
-        let phase = Profile::new().phase("ddl");
-        let control = interrupt::control(&phase);
-        let ddl = match self.tables {
-            Some(tables) => tables.ddl(&control)?,
-            None => self.target.ddl(self.source, &control)?,
-        };
+        let ddl = interrupt::during(|control| match self.tables {
+            Some(tables) => Ok::<_, Error>(tables.ddl(control)?),
+            None => self.target.ddl(self.source, control),
+        })?;
         console.document(&ddl, || ddl.clone() + ";\n")
     }
 
     /// Prints what the load would do.
     pub(super) fn explain(&self, reading: &Reading, console: Console) -> Result<()> {
-        let phase = Profile::new().phase("explain");
-        let control = interrupt::control(&phase);
-        match self.target {
+        interrupt::during(|control| match self.target {
             Destination::CrateDb(crate_db) => {
-                let plan = crate_db.explain(self.source, self.options, &control)?;
+                let plan = crate_db.explain(self.source, self.options, control)?;
                 console.result(&CratePlan { plan: &plan, reading }, || reading.lines() + &crate_text(&plan))
             }
-            Destination::Postgres(postgres) => self.explain_postgres(postgres, reading, console, &control),
-        }
+            Destination::Postgres(postgres) => self.explain_postgres(postgres, reading, console, control),
+        })
     }
 
     fn explain_postgres(
@@ -136,16 +131,9 @@ impl PlannedLoad<'_> {
         let Destination::Postgres(postgres) = target else {
             return Err(Error::usage("not available for CrateDB", "--dry-run", "use --explain"));
         };
-        let phase = Profile::new().phase("dry run");
-        let plan = postgres.rehearse(source, options, &interrupt::control(&phase))?;
+        let plan = interrupt::during(|control| postgres.rehearse(source, options, control))?;
         console.result(&plan, || {
-            let state = match plan.state {
-                LoadState::New => "a new load".to_owned(),
-                LoadState::Resumed => {
-                    format!("would resume after {} of {}", plan.units_done, counted(plan.units, "unit"))
-                }
-                LoadState::Complete => "this load is complete already; nothing to do".to_owned(),
-            };
+            let state = tables::rehearsed(&plan);
             let notes = plan.notes.iter().filter(|note| **note != Note::Route(plan.route.clone()));
             let notes: String = notes.map(|note| format!("{note}\n")).collect();
             let partitions = PartitionsPlan::new(postgres).map(|plan| plan.lines()).unwrap_or_default();

@@ -7,45 +7,19 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use clap::ArgMatches;
-use clap::parser::ValueSource;
 use sawmill_profile::CommandLine;
 
+use crate::arguments::given::Given;
 use crate::arguments::target::{ModeArg, TargetArgs};
 use crate::error::{Error, Result};
+use crate::load::LoadArgs;
 use crate::screen::console::Console;
 
 /// The program, beside this one or on PATH.
 const PROGRAM: &str = "sawmill-cluster";
 
 /// The options that it takes.
-const TAKEN: [&str; 9] = ["files", "to", "table", "mode", "degree", "query", "json", "quiet", "verbose"];
-
-/// Refuses options of a load that have no meaning for the rows of a query. `command` describes all options.
-pub(crate) fn check(matches: &ArgMatches, command: fn() -> clap::Command) -> Result<()> {
-    let Some(("load", given)) = matches.subcommand() else { return Ok(()) };
-    let of_command_line = |id: &str| {
-        given.ids().any(|given| given == id) && given.value_source(id) == Some(ValueSource::CommandLine)
-    };
-    if !of_command_line("query") {
-        return Ok(());
-    }
-    let mut command = command();
-    command.build();
-    let mut options = command.find_subcommand("load").into_iter().flat_map(clap::Command::get_arguments);
-    let refused = options.find(|option| {
-        let id = option.get_id().as_str();
-        !TAKEN.contains(&id) && of_command_line(id)
-    });
-    match refused {
-        Some(option) => Err(Error::usage(
-            "the option does not apply to the rows of a query",
-            format!("--{}", option.get_long().unwrap_or_default()),
-            "leave it out; conditions, casts and the choice of columns belong in the SELECT",
-        )),
-        None => Ok(()),
-    }
-}
+const TAKEN: [&str; 5] = ["--to", "--table", "--mode", "--connections", "--query"];
 
 /// Loads the rows of a query over these files as the program, whose signals and exit code are then this process's.
 pub(super) fn run(
@@ -53,8 +27,14 @@ pub(super) fn run(
     files: &[PathBuf],
     (target, mode): (&TargetArgs, ModeArg),
     degree: Option<NonZeroUsize>,
+    given: &Given,
     console: Console,
 ) -> Result<()> {
+    if let Some(option) = given.first_of::<LoadArgs>(&TAKEN) {
+        let what = "the option does not apply to the rows of a query";
+        let advice = "leave it out; conditions, casts and the choice of columns belong in the SELECT";
+        return Err(Error::usage(what, option, advice));
+    }
     let mode = match mode {
         ModeArg::Auto | ModeArg::Create => "create",
         ModeArg::Append => "append",

@@ -44,7 +44,7 @@ pub(crate) struct ObjectRequests {
 
 impl Reading {
     pub(crate) fn new(inputs: &Inputs, filtered: Option<&Filtered<'_>>) -> Self {
-        let folders = inputs.folders().to_vec();
+        let folders = inputs.folders.clone();
         let objects = inputs.files().and_then(|files| {
             let (requests, bytes) = filtered.map_or_else(|| files.requests(), Filtered::requests)?;
             Some(ObjectRequests { requests, bytes, read_ahead_bytes: files.read_ahead_bytes() })

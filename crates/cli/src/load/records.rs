@@ -7,7 +7,6 @@ use clap::Args;
 use sawmill_cratedb::{CrateServer, crate_prune, crate_status};
 use sawmill_loader::{Kept, LoadOptions, LoadStatus, Pruned, TableName};
 use sawmill_pgwire::Server;
-use sawmill_profile::Profile;
 use sawmill_source::Control;
 
 use crate::arguments::crate_options::CrateArgs;
@@ -107,8 +106,7 @@ impl RecordsOf {
 /// Lists loads, then the files of each.
 pub(super) fn status(args: &StatusArgs, console: Console) -> Result<()> {
     let StatusArgs { of, history } = args;
-    let phase = Profile::new().phase("status");
-    let loads = of.loads(&interrupt::control(&phase))?;
+    let loads = interrupt::during(|control| of.loads(control))?;
     console.result(&loads, || match (loads.is_empty(), history) {
         (true, _) => "no recorded loads\n".to_owned(),
         (false, true) => loads.iter().map(history_of).collect::<Vec<_>>().join("\n"),
@@ -183,14 +181,13 @@ fn history_of(load: &LoadStatus) -> String {
 /// Removes the records that no later load needs.
 pub(super) fn prune(args: &PruneArgs, console: Console) -> Result<()> {
     let PruneArgs { of, older_than, dry_run } = args;
-    let phase = Profile::new().phase("prune");
-    let control = interrupt::control(&phase);
     let (table, how) = (of.table()?, (*older_than, *dry_run));
     let pruned = if of.is_crate() {
-        crate_prune(&of.crate_server()?, of.records.crate_schema(), table.as_ref(), how, &control)?
+        let (server, schema) = (of.crate_server()?, of.records.crate_schema());
+        interrupt::during(|control| crate_prune(&server, schema, table.as_ref(), how, control))?
     } else {
-        let server = of.server()?;
-        sawmill_postgres::prune(&server, of.records.schema(), table.as_ref(), how, &control)?
+        let (server, schema) = (of.server()?, of.records.schema());
+        interrupt::during(|control| sawmill_postgres::prune(&server, schema, table.as_ref(), how, control))?
     };
     console.result(&pruned, || pruned_lines(&pruned))
 }
@@ -214,13 +211,12 @@ fn pruned_lines(pruned: &Pruned) -> String {
 }
 
 pub(super) fn forget(args: &ForgetArgs, console: Console) -> Result<()> {
-    let phase = Profile::new().phase("forget");
     let mut effort = EffortArgs::default();
     effort.replace_connections(ConnectionArgs { patience: args.patience, ..ConnectionArgs::default() });
     let target = args.target.destination(&CrateArgs::default(), &effort)?;
     target.refuse_for_crate_db(args.patience.is_some(), "--patience")?;
     let target = args.records.apply(target);
-    let forgotten = target.forget(&interrupt::control(&phase))?;
+    let forgotten = interrupt::during(|control| target.forget(control))?;
     console.result(&forgotten, || {
         let staging = if forgotten.staging_dropped || forgotten.table_dropped {
             "; dropped an unfinished table"

@@ -141,35 +141,7 @@ fn summary(
     phase: &PhaseReport,
     maxima: &Maxima,
 ) -> String {
-    let mut out = match report.state {
-        _ if report.part.is_some() => String::new(),
-        LoadState::Complete => {
-            let rows = counted(report.rows, "row");
-            let others = report.rows_in_table.filter(|counted| *counted != report.rows);
-            let others = others.map(|counted| format!(" of {} in the table", phases::thousands(counted)));
-            format!(
-                "{table}: this load was complete already, {rows}{}; nothing to do\n",
-                others.unwrap_or_default()
-            )
-        }
-        LoadState::Resumed if report.finished => format!(
-            "{table}: finished the load of the parts, {} in {}\n",
-            counted(report.rows, "row"),
-            counted(report.units, "unit")
-        ),
-        LoadState::Resumed => format!(
-            "{table}: resumed after {} of {}; now {}\n",
-            phases::thousands(report.units_resumed),
-            counted(report.units, "unit"),
-            counted(report.rows_in_table.unwrap_or(report.rows), "row")
-        ),
-        LoadState::New if report.rows_there_before > 0 => format!(
-            "{table}: {}, {} of them loaded\n",
-            counted(report.rows, "row"),
-            phases::thousands(report.rows_loaded)
-        ),
-        LoadState::New => format!("{table}: {}\n", counted(report.rows, "row")),
-    };
+    let mut out = state_line(table, report);
     if let Some(part) = &report.part {
         out += &of_part(table, report, part);
     }
@@ -216,6 +188,39 @@ fn summary(
         };
     }
     out + "\n"
+}
+
+/// What became of the load, in a line; empty of a part, which has its own.
+fn state_line(table: &str, report: &LoadReport) -> String {
+    match report.state {
+        _ if report.part.is_some() => String::new(),
+        LoadState::Complete => {
+            let rows = counted(report.rows, "row");
+            let others = report.rows_in_table.filter(|counted| *counted != report.rows);
+            let others = others.map(|counted| format!(" of {} in the table", phases::thousands(counted)));
+            format!(
+                "{table}: this load was complete already, {rows}{}; nothing to do\n",
+                others.unwrap_or_default()
+            )
+        }
+        LoadState::Resumed if report.finished => format!(
+            "{table}: finished the load of the parts, {} in {}\n",
+            counted(report.rows, "row"),
+            counted(report.units, "unit")
+        ),
+        LoadState::Resumed => format!(
+            "{table}: resumed after {} of {}; now {}\n",
+            phases::thousands(report.units_resumed),
+            counted(report.units, "unit"),
+            counted(report.rows_in_table.unwrap_or(report.rows), "row")
+        ),
+        LoadState::New if report.rows_there_before > 0 => format!(
+            "{table}: {}, {} of them loaded\n",
+            counted(report.rows, "row"),
+            phases::thousands(report.rows_loaded)
+        ),
+        LoadState::New => format!("{table}: {}\n", counted(report.rows, "row")),
+    }
 }
 
 /// Names rejected rows and records, which a comparison leaves out.

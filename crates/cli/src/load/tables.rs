@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU64;
 
 use sawmill_loader::{LoadOptions, LoadReport, LoadState, ServerWaits, TableName};
-use sawmill_postgres::{OfTable, PostgresTables};
+use sawmill_postgres::{OfTable, PostgresTables, Rehearsal};
 use sawmill_profile::{PhaseReport, Profile, format_byte_rate};
 use serde::Serialize;
 
@@ -108,29 +108,30 @@ fn summary(result: &TablesResult<'_>) -> String {
 
 /// Prints what a load of all tables would do, after trying it on the server.
 pub(crate) fn dry_run(tables: &PostgresTables<'_>, options: &LoadOptions, console: Console) -> Result<()> {
-    let phase = Profile::new().phase("dry run");
-    let plans = tables.rehearse(options, &interrupt::control(&phase))?;
+    let plans = interrupt::during(|control| tables.rehearse(options, control))?;
     console.result(&plans, || {
-        let lines = plans.iter().map(|OfTable { table, result: plan }| {
-            let state = match plan.state {
-                LoadState::New => format!("a new load of {}", counted(plan.units, "unit")),
-                LoadState::Resumed => {
-                    format!("would resume after {} of {}", plan.units_done, counted(plan.units, "unit"))
-                }
-                LoadState::Complete => "complete already; nothing to do".to_owned(),
-            };
-            format!("{table}: {state}\n{}\n", plan.copy)
-        });
+        let lines = plans
+            .iter()
+            .map(|OfTable { table, result: plan }| format!("{table}: {}\n{}\n", rehearsed(plan), plan.copy));
         let (lines, records) = (lines.collect::<String>(), counted(tables.records(), "record"));
         let over = counted(options.degree as u64, "connection");
         format!("{lines}{records} over {over}, once for each table\nnothing was changed\n")
     })
 }
 
+/// What a load would do, in a clause.
+pub(super) fn rehearsed(plan: &Rehearsal) -> String {
+    let units = counted(plan.units, "unit");
+    match plan.state {
+        LoadState::New => format!("a new load of {units}"),
+        LoadState::Resumed => format!("would resume after {} of {units}", plan.units_done),
+        LoadState::Complete => "complete already; nothing to do".to_owned(),
+    }
+}
+
 /// Compares all tables with the source and prints both sides of each.
 pub(crate) fn verify(tables: &PostgresTables<'_>, options: &LoadOptions, console: Console) -> Result<()> {
-    let phase = Profile::new().phase("verify");
-    let verified = tables.verify(options, &interrupt::control(&phase))?;
+    let verified = interrupt::during(|control| tables.verify(options, control))?;
     console.result(&verified, || {
         let lines = verified
             .iter()

@@ -4,6 +4,8 @@ pub(crate) mod connections;
 pub(crate) mod console;
 pub(crate) mod escape;
 pub(crate) mod flame;
+#[cfg(test)]
+mod front_door_tests;
 pub(crate) mod help;
 pub(crate) mod limit;
 pub(crate) mod phases;

@@ -13,46 +13,36 @@ use sawmill_store::Scheme;
 use crate::forms::is_address;
 
 /// Options for one thing; of several that a sub-command has, the first is suggested.
-const OPTIONS: [&[&str]; 28] = [
-    &[
-        "connections",
-        "degree",
-        "threads",
-        "clients",
-        "jobs",
-        "parallel",
-        "parallelism",
-        "concurrency",
-        "workers",
-        "processes",
-    ],
-    &["for", "duration", "time", "seconds", "run-time"],
-    &["out", "output", "output-dir", "output-file", "outfile", "dest", "destination", "save-to", "json-file"],
-    &["rows", "limit", "count", "num-rows", "nrows", "records", "max-rows", "n"],
-    &["overwrite", "force", "clobber"],
-    &["where", "filter", "predicate"],
-    &["to", "url", "uri", "dsn", "database", "db", "connection-string", "host", "dest-uri", "tgt-conn"],
-    &["table", "table-name", "dest-table", "tgt-object", "stream"],
-    &["primary-key", "pk"],
-    &["key", "unique-key", "update-key", "merge-key"],
-    &["delimiter", "sep", "separator", "delim", "field-delimiter"],
-    &["null", "nulls", "null-value", "na", "na-values", "nullstr"],
-    &["columns", "select", "fields", "include-columns", "column"],
-    &["batch-rows", "batch-size", "chunk-size", "chunksize", "page-size"],
-    &["compression", "codec", "compress"],
-    &["scale", "scale-factor", "sf"],
-    &["row-group-rows", "row-group-size", "rows-per-group"],
-    &["files", "parts", "num-files", "partitions"],
-    &["rate", "rps", "qps", "tps", "throughput"],
-    &["rejects", "bad-rows", "error-file", "rejected", "on-error"],
-    &["part", "shard", "split", "chunk"],
-    &["verbose", "debug", "log-level"],
-    &["runs", "iterations", "repeat", "repetitions"],
-    &["bounds", "statistics", "stats"],
-    &["data-pages", "page-index"],
-    &["metadata", "key-value", "meta"],
-    &["schema-of", "schema"],
-    &["as", "format", "output-format"],
+const OPTIONS: [&str; 29] = [
+    "connections degree threads clients jobs parallel parallelism concurrency workers processes",
+    "for duration time seconds run-time",
+    "out output dir output-dir output-file outfile dest destination save-to json-file",
+    "rows limit count num-rows nrows records max-rows n",
+    "overwrite force clobber",
+    "where filter predicate",
+    "query sql",
+    "to url uri dsn database db connection-string host dest-uri tgt-conn",
+    "table table-name dest-table tgt-object stream",
+    "primary-key pk",
+    "key unique-key update-key merge-key",
+    "delimiter sep separator delim field-delimiter",
+    "null nulls null-value na na-values nullstr",
+    "columns select fields include-columns column",
+    "batch-rows batch-size chunk-size chunksize page-size",
+    "compression codec compress",
+    "scale scale-factor sf",
+    "row-group-rows row-group-size rows-per-group",
+    "files parts num-files partitions",
+    "rate rps qps tps throughput",
+    "rejects bad-rows error-file rejected on-error",
+    "part shard split chunk",
+    "verbose debug log-level",
+    "runs iterations repeat repetitions",
+    "bounds statistics stats",
+    "data-pages page-index",
+    "metadata key-value meta",
+    "schema-of schema",
+    "as format output-format",
 ];
 
 /// Options of other tools that are an option with a value here: sub-command, their name, ours.
@@ -67,7 +57,7 @@ const VALUES: [(&str, &str, &str); 7] = [
 ];
 
 /// Options of other tools for which there is another way: sub-command, their names, the way.
-const WAYS: [(&str, &[&str], &str); 9] = [
+const WAYS: [(&str, &[&str], &str); 17] = [
     ("gen spec", &["out", "output", "o"], "redirect the output: sawmill gen spec contacts > my.toml"),
     (
         "drive",
@@ -75,15 +65,22 @@ const WAYS: [(&str, &[&str], &str); 9] = [
         "write it in a plan: [[operations]] sql = '...'; then sawmill drive PLAN --to URL",
     ),
     ("drive", &["output", "out", "o"], "--json-file FILE writes the result, --html FILE draws it"),
+    ("footer fix", &["output", "out", "o"], "name it after the input: sawmill footer fix IN OUT"),
+    ("footer extract", &["output", "out", "o"], "name it after the input: sawmill footer extract IN OUT"),
+    ("footer", &["output", "out", "o"], "redirect the output: sawmill footer FILE --csv > FILE.csv"),
     ("footer", &["query", "where"], "sawmill footer cat FILE shows rows"),
     ("load", &["output", "out", "o"], "--json prints the report"),
     ("footer", &["verify"], "--check finds what is wrong; --strictness LEVEL refuses it"),
     ("gen", &["table"], "tpch/lineitem names a table; --table-format delta writes one"),
     ("convert", &["to", "format-to"], "--as parquet, or the end of the output's name"),
-    ("bench gen", &["duration", "time"], "--runs says how often it is measured"),
+    ("bench", &["duration", "time"], "--runs says how often it is measured"),
+    ("bench", &["save", "results"], "--json-file FILE keeps the result; --baseline FILE compares with it"),
+    ("drive", &["results"], "--json-file FILE writes the result"),
+    ("gen", &["print"], "sawmill gen spec DATASET prints the spec"),
+    ("footer", &["bench"], "sawmill bench footer FILE measures how long decoding takes"),
+    ("footer", &["row-group-rows", "row-group-bytes"], "--row-group rows=..5000, --row-group bytes=0..64MB"),
 ];
 
-/// Words for a sub-command.
 /// The values of --mode, and the words of other tools for them.
 const MODES: [(&str, &[&str]); 3] = [
     ("replace", &["overwrite", "full", "full-refresh", "drop"]),
@@ -91,6 +88,7 @@ const MODES: [(&str, &[&str]); 3] = [
     ("append", &["insert", "incremental", "add"]),
 ];
 
+/// Words for a sub-command.
 const COMMANDS: [(&str, &[&str]); 7] = [
     ("load", &["import", "copy", "ingest", "insert", "push", "upload", "sync", "run"]),
     ("gen", &["generate", "synth", "fake", "create", "make", "tpch", "tpcds"]),
@@ -134,12 +132,15 @@ fn suggest_option(error: &mut Error, command: &Command, sub_command: &Command, w
         Some(ContextValue::String(typed)) => typed.clone(),
         _ => return,
     };
+    // clap's own names whatever options were given.
+    let usage = sub_command.clone().render_usage();
+    error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
     let typed = whole.trim_start_matches('-');
     let typed = typed.split(['=', ' ']).next().unwrap_or_default().to_owned();
-    let way = WAYS.iter().find(|(name, typed_as, _)| {
-        let is_it = sub_command.get_bin_name() == Some(&format!("sawmill {name}"));
-        is_it && typed_as.contains(&typed.as_str())
-    });
+    let bin = sub_command.get_bin_name().and_then(|bin| bin.strip_prefix("sawmill ")).unwrap_or_default();
+    // All benchmarks have the same options.
+    let bin = if bin.starts_with("bench ") { "bench" } else { bin };
+    let way = WAYS.iter().find(|(name, typed_as, _)| *name == bin && typed_as.contains(&typed.as_str()));
     let saves = words.windows(2).any(|pair| pair[0] == "--json" && pair[1] == typed.as_str());
     let way = match on_record(command, sub_command, &typed) {
         None if !whole.starts_with('-') && has_only_options_for_records(command, sub_command) => {
@@ -155,8 +156,6 @@ fn suggest_option(error: &mut Error, command: &Command, sub_command: &Command, w
     } else if let Some(ours) = option(sub_command, &typed) {
         // clap's own suggestion: a name that is spelled alike, or the word as a value.
         error.remove(ContextKind::Suggested);
-        let usage = sub_command.clone().render_usage();
-        error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
         error.insert(ContextKind::SuggestedArg, ContextValue::String(ours));
     } else if let Some(option) = before_number(words, &typed) {
         suggest(error, format!("{option} takes no number below 0"));
@@ -194,7 +193,7 @@ fn suggest_mode(error: &mut Error) {
     }
 }
 
-/// The command with what is missing.
+/// Suggests the whole command if a main word is missing.
 fn suggest_whole(error: &mut Error, sub_command: &Command, words: &[OsString]) {
     let bench = words.iter().any(|word| word == "bench");
     let missing = match error.get(ContextKind::InvalidArg) {
@@ -235,9 +234,9 @@ fn option(command: &Command, typed: &str) -> Option<String> {
     if let Some((_, _, ours)) = value {
         return Some((*ours).to_owned());
     }
-    let group = OPTIONS.iter().find(|group| group.contains(&typed))?;
-    let has = |name: &&&str| command.get_arguments().any(|option| option.get_long() == Some(**name));
-    group.iter().filter(|name| **name != typed).find(has).map(|name| format!("--{name}"))
+    let group = OPTIONS.iter().find(|group| group.split(' ').any(|name| name == typed))?;
+    let has = |name: &&str| command.get_arguments().any(|option| option.get_long() == Some(*name));
+    group.split(' ').filter(|name| *name != typed).find(has).map(|name| format!("--{name}"))
 }
 
 /// Why a command that works on the records of loads does not take an option of `sawmill load`.
@@ -349,6 +348,12 @@ mod tests {
             ("sawmill bench gen contacts --iterations 2", "'--runs'"),
             ("sawmill footer c --stats", "'--bounds'"),
             ("sawmill footer c --statistics", "'--bounds'"),
+            ("sawmill footer c --bench", "sawmill bench footer"),
+            ("sawmill footer c --output x", "--csv > FILE.csv"),
+            ("sawmill footer c --row-group-rows 1k", "--row-group rows=..5000"),
+            ("sawmill gen contacts --print", "sawmill gen spec DATASET"),
+            ("sawmill load a --degree 4", "'--connections'"),
+            ("sawmill drive gen:orders --to local --warmup 3s", "'--warmup-time'"),
             ("sawmill footer c --columns name", "'--column'"),
             ("sawmill footer c --page-index", "'--data-pages'"),
             ("sawmill footer c --key-value", "'--metadata'"),
@@ -412,8 +417,8 @@ mod tests {
         for group in OPTIONS {
             let mut all =
                 command.get_subcommands().flat_map(|sub| std::iter::once(sub).chain(sub.get_subcommands()));
-            let known = all.any(|sub| group.iter().any(|name| has(sub, name)));
-            assert!(known || group.contains(&"verbose"), "{group:?}");
+            let known = all.any(|sub| group.split(' ').any(|name| has(sub, name)));
+            assert!(known || group.contains("verbose"), "{group:?}");
         }
     }
 }

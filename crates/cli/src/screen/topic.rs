@@ -2,27 +2,32 @@
 
 use std::ffi::OsString;
 
-use clap::Command;
+use clap::{Arg, Command};
 
 use crate::error::{Error, Result};
 use crate::screen::help::with_whole_examples;
 
 /// Groups whose first word says too little, and the words that select them.
-const NAMES: [(&str, &[&str]); 8] = [
+const NAMES: [(&str, &[&str]); 12] = [
+    ("Checks", &["views", "checks"]),
     ("Columns that change", &["change", "schema"]),
     ("CrateDB", &["crate", "cratedb"]),
+    ("CrateDB types", &["crate", "cratedb"]),
+    ("Formats", &["views", "formats"]),
     ("How files are written", &["files", "parquet"]),
     ("Nested columns", &["nested"]),
     ("New table", &["table"]),
     ("Stores", &["stores", "s3", "gcs", "azure"]),
     ("Text", &["csv", "text", "ndjson", "json"]),
+    ("Text values", &["csv", "text", "ndjson", "json"]),
     ("Which rows go where", &["rows"]),
 ];
 
 /// The topics of a command, in the order of its groups.
 pub(crate) fn topics(command: &Command) -> Vec<String> {
     let mut topics = Vec::new();
-    for heading in command.get_arguments().filter_map(|option| option.get_help_heading()) {
+    for option in command.get_arguments().filter(|option| !option.is_hide_set()) {
+        let Some(heading) = option.get_help_heading() else { continue };
         let topic = names(heading).first().cloned().unwrap_or_default();
         if !topics.contains(&topic) {
             topics.push(topic);
@@ -72,26 +77,30 @@ pub(crate) fn asked_for(command: Command, words: &[OsString]) -> Result<Option<c
     if topic.starts_with('-') || found.get_arguments().all(|option| option.get_help_heading().is_none()) {
         return Ok(None);
     }
-    let headings = found.get_arguments().filter_map(|option| option.get_help_heading());
-    let Some(heading) = headings.map(str::to_owned).find(|heading| names(heading).contains(&topic)) else {
+    let is_of = |option: &Arg| {
+        !option.is_hide_set()
+            && option.get_help_heading().is_some_and(|heading| names(heading).contains(&topic))
+    };
+    if !found.get_arguments().any(is_of) {
         let (known, shown) = (topics(found).join(", "), path.join(" "));
         let what = format!("sawmill {shown} has no options about {topic}");
         return Err(Error::usage(what, "--help", format!("the groups are {known}; --help alone shows all")));
-    };
-    let command = only(command, &path, &heading);
+    }
+    let command = only(command, &path, &topic);
     let asked = ["sawmill"].into_iter().chain(path.iter().map(String::as_str)).chain(["--help"]);
     Ok(with_whole_examples(command).try_get_matches_from(asked).err())
 }
 
-/// The command with only these options of the sub-command at `path`.
-fn only(command: Command, path: &[String], heading: &str) -> Command {
+/// The command with only the groups of this name, of the sub-command at `path`.
+fn only(command: Command, path: &[String], topic: &str) -> Command {
     // Options of all commands belong to the first.
     let command = command.mut_args(|option| {
-        let other = option.get_help_heading() != Some(heading);
+        let is_of = |heading| names(heading).iter().any(|name| name == topic);
+        let other = option.is_hide_set() || !option.get_help_heading().is_some_and(is_of);
         option.hide(other)
     });
     match path.split_first() {
-        Some((name, rest)) => command.mut_subcommand(name, |sub| only(sub, rest, heading)),
+        Some((name, rest)) => command.mut_subcommand(name, |sub| only(sub, rest, topic)),
         None => command.mut_subcommands(|sub| sub.hide(true)).after_help("").after_long_help(""),
     }
 }

@@ -9,14 +9,10 @@ use tempfile::TempDir;
 
 use crate::harness::{Ran, command, names, sawmill, signal, until, wait};
 
-/// `sawmill bench` in a directory that holds its temporary files and saved results.
+/// `sawmill bench` in a directory that holds its temporary files and results.
 pub fn bench(home: &TempDir, args: &[&str]) -> Ran {
     let mut command = command([&["bench"], args].concat());
-    command
-        .current_dir(home.path())
-        .env("TMPDIR", home.path())
-        .env_remove("SAWMILL_PG_DIR")
-        .env("XDG_DATA_HOME", home.path().join("data"));
+    command.current_dir(home.path()).env("TMPDIR", home.path()).env_remove("SAWMILL_PG_DIR");
     Ran::from(command.output().unwrap())
 }
 
@@ -73,7 +69,6 @@ fn a_directory_that_is_named_holds_nothing_more_afterwards() {
     assert_eq!(names(&home.path().join("here")), [""; 0]);
     assert_eq!(names(home.path()), ["here"]);
     bench(&home, &[&GEN[..], &["--out", "-"]].concat()).fails(2);
-    bench(&home, &[&GEN[..], &["--print"]].concat()).fails(2);
 }
 
 #[test]
@@ -113,19 +108,20 @@ fn slower_than_allowed_is_exit_code_3_with_the_results_all_the_same() {
 #[test]
 fn a_saved_result_is_a_baseline_for_the_same_work_only() {
     let home = home();
-    bench(&home, &[&GEN[..], &["--save", "before"]].concat()).ok();
-    assert_eq!(names(&home.path().join("data/sawmill/bench")), ["before.json"]);
-    let table = bench(&home, &[&GEN[..], &["--baseline", "before"]].concat()).ok().out;
-    assert!(table.contains("(saved) before"), "{table}");
-    let many = ["--baseline", "before", "--fail-if-slower", "100000%"];
+    bench(&home, &[&GEN[..], &["--json-file", "before.json"]].concat()).ok();
+    let table = bench(&home, &[&GEN[..], &["--baseline", "before.json"]].concat()).ok().out;
+    assert!(table.contains("(saved) before.json"), "{table}");
+    let many = ["--baseline", "before.json", "--fail-if-slower", "100000%"];
     bench(&home, &[&GEN[..], &many].concat()).ok();
-    let error = bench(&home, &["gen", "contacts", "--rows", "3000", "--baseline", "before"]).fails(2);
+    let error = bench(&home, &["gen", "contacts", "--rows", "3000", "--baseline", "before.json"]).fails(2);
     assert!(error.contains("2000 rows") && error.contains("3000 rows"), "{error}");
-    let error = bench(&home, &[&GEN[..], &["--threads", "1,2", "--baseline", "before"]].concat()).fails(2);
+    let error =
+        bench(&home, &[&GEN[..], &["--threads", "1,2", "--baseline", "before.json"]].concat()).fails(2);
     assert!(error.contains("threads=1"), "{error}");
-    let error = bench(&home, &[&GEN[..], &["--baseline", "other"]].concat()).fails(2);
-    assert!(error.contains("--save other"), "{error}");
-    bench(&home, &[&GEN[..], &["--save", "../x"]].concat()).fails(2);
+    let error = bench(&home, &[&GEN[..], &["--baseline", "other.json"]].concat()).fails(1);
+    assert!(error.contains("other.json"), "{error}");
+    let error = bench(&home, &[&GEN[..], &["--save", "before"]].concat()).fails(2);
+    assert!(error.contains("--json-file") && error.contains("--baseline"), "{error}");
 }
 
 #[test]

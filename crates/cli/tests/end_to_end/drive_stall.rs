@@ -100,7 +100,8 @@ fn a_driver_that_others_keep_from_the_processors_says_so() {
     let busy = || std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("r.json");
-    let driver = command(["drive", "gen:events", "--to", "null", "--rate", "2k", "--for", "3s", "--results"]);
+    let driver =
+        command(["drive", "gen:events", "--to", "null", "--rate", "2k", "--for", "3s", "--json-file"]);
     let mut last = std::process::Command::new("nice");
     last.args(["-n", "15"]).arg(driver.get_program()).args(driver.get_args()).arg(&path);
     let mut others: Vec<_> = (0..processors).map(|_| busy()).collect();

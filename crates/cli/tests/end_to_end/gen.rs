@@ -115,7 +115,7 @@ fn a_spec_file_is_generated_and_a_wrong_one_is_rejected_with_its_place() {
     let dir = tempfile::tempdir().unwrap();
     let spec = dir.path().join("mine.toml");
     let out = dir.path().join("out");
-    fs::write(&spec, sawmill(["gen", "contacts", "--print"]).ok().out.replace("\"contacts\"", "\"mine\""))
+    fs::write(&spec, sawmill(["gen", "spec", "contacts"]).ok().out.replace("\"contacts\"", "\"mine\""))
         .unwrap();
     sawmill(["gen", spec.to_str().unwrap(), "--rows", "10", "--out", out.to_str().unwrap()]).ok();
     assert_eq!(names(&out), ["_sawmill.mine.json", "mine-00000.parquet"]);

@@ -9,7 +9,7 @@ fn every_built_in_dataset_is_explained_and_generated() {
     let dir = tempfile::tempdir().unwrap();
     for name in ["contacts", "orders", "events", "devices", "deep", "wide:30", "wide:3:string"] {
         let text = sawmill(["gen", "explain", name, "--rows", "10M"]).ok().out;
-        assert!(text.contains("message ") && text.contains("bytes per row"), "{text}");
+        assert!(text.contains("message ") && text.contains("bytes each"), "{text}");
         let json = sawmill(["gen", "explain", name, "--json"]).ok().json();
         let out = dir.path().join("x.parquet");
         let out = out.to_str().unwrap();

@@ -1,4 +1,4 @@
-//! The HTML report of a load test, or of several side by side.
+//! The report of a load test as text; of one or of several side by side as a page of HTML.
 //!
 //! All charts over time share one time axis, with the chaos events drawn in: rates, latencies, errors, and below
 //! them the server's own figures.
@@ -8,9 +8,12 @@ mod over_time;
 mod server;
 mod side_by_side;
 mod tables;
+mod text;
 mod verdict;
 
 use sawmill_profile::{Error, Event, Page, Section};
+
+pub use text::{operations_table, text_report};
 
 use crate::result::file::DriveResult;
 use crate::watch::screen::micros;

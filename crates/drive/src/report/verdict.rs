@@ -88,6 +88,9 @@ fn went(result: &DriveResult) -> String {
 /// Further findings that a reader has to know at once.
 pub(super) fn findings(result: &DriveResult) -> Vec<String> {
     let mut findings = Vec::new();
+    if !result.valid {
+        findings.push(capital(&result.advice()) + ".");
+    }
     if verdict(result) != went(result) {
         findings.push(capital(&went(result)) + ".");
     }

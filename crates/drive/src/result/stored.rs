@@ -12,6 +12,11 @@ use crate::result::file::{DriveResult, FORMAT, VERSION};
 const ADVICE: &str = "pass a file that sawmill drive --json-file wrote";
 
 impl DriveResult {
+    /// What makes the next result describe the server; empty if this one does.
+    pub fn advice(&self) -> String {
+        crate::run::verdict::advice(self)
+    }
+
     /// Parses JSON text; `place` names it in errors.
     ///
     /// # Errors

@@ -25,7 +25,7 @@ pub(crate) fn is_spoilt(by_driver: u64, latency: Duration) -> bool {
 /// Why the result does not describe the server; empty if it does.
 pub(crate) fn objections(result: &DriveResult) -> Vec<String> {
     if result.total.intended == 0 {
-        return vec!["no operation was counted: raise the rate, or the time (--for)".to_owned()];
+        return vec!["no operation was counted".to_owned()];
     }
     let DriverReport { spoilt, pauses, paused, .. } = &result.driver;
     let long = sawmill_profile::format_duration(Duration::try_from_secs_f64(*paused).unwrap_or_default());
@@ -38,16 +38,15 @@ pub(crate) fn objections(result: &DriveResult) -> Vec<String> {
     if share > SPOILT_SHARE {
         let did = if pauses.is_empty() { String::new() } else { format!("; it {pauses}") };
         return vec![format!(
-            "of {:.1} % of the operations more than a tenth of the latency is the driver's{did}: {}",
-            share * 100.0,
-            advice(result)
+            "in {:.1} % of the operations, more than a tenth of the latency is the driver's{did}",
+            share * 100.0
         )];
     }
     // Pauses count in the planned time, and not while a slow last operation lasts.
     let ran = result.seconds.last().map_or(0.0, |last| last.at - result.run.warm_up);
     let time = ran.min(result.run.duration).max(1e-9);
     if result.run.loop_kind == "closed" && paused / time > SPOILT_SHARE {
-        return vec![format!("the driver {pauses}, in which no client began an operation: {RUN_ALONE}")];
+        return vec![format!("the driver {pauses}, in which no client began an operation")];
     }
     Vec::new()
 }
@@ -55,11 +54,18 @@ pub(crate) fn objections(result: &DriveResult) -> Vec<String> {
 const RUN_ALONE: &str =
     "give it processors of its own, a higher CPU quota, or a machine that does nothing else";
 
-fn advice(result: &DriveResult) -> String {
+/// What makes the next result describe the server; empty if this one does.
+pub(crate) fn advice(result: &DriveResult) -> String {
+    if result.valid {
+        return String::new();
+    }
+    if result.total.intended == 0 {
+        return "raise the rate, or the time (--for)".to_owned();
+    }
     let rate = result.total.intended as f64 / result.run.duration.max(1e-9);
     match result.driver.capacity {
         Some(capacity) if result.driver.pauses == 0 && rate > capacity * NEAR_CAPACITY => format!(
-            "it makes at most {} without a server; lower the rate, or drive from several processes (--part)",
+            "lower the rate, or drive from several processes (--part): one makes at most {} without a server",
             sawmill_profile::format_rate(capacity, "ops")
         ),
         _ => RUN_ALONE.to_owned(),
@@ -91,8 +97,10 @@ mod tests {
     fn a_result_is_invalid_from_one_in_a_hundred_spoilt_operations_on() {
         let of = |spoilt| objections(&result("open", DriverReport { spoilt, ..DriverReport::default() }));
         assert_eq!(of(10), Vec::<String>::new());
-        assert!(of(11)[0].starts_with("of 1.1 % of the operations"), "{:?}", of(11));
-        assert!(of(11)[0].ends_with(RUN_ALONE));
+        assert!(of(11)[0].starts_with("in 1.1 % of the operations"), "{:?}", of(11));
+        let spoilt = result("open", DriverReport { spoilt: 11, ..DriverReport::default() });
+        assert_eq!(advice(&spoilt), RUN_ALONE);
+        assert_eq!(advice(&DriveResult { valid: true, ..spoilt }), "");
     }
 
     #[test]
@@ -107,7 +115,7 @@ mod tests {
     fn advice_to_lower_the_rate_is_given_near_the_drivers_capacity_alone() {
         let of = |capacity| {
             let driver = DriverReport { spoilt: 500, capacity: Some(capacity), ..DriverReport::default() };
-            objections(&result("open", driver)).remove(0)
+            advice(&result("open", driver))
         };
         assert!(of(150.0).contains("lower the rate"), "{}", of(150.0));
         assert!(!of(149_000.0).contains("lower the rate"), "{}", of(149_000.0));

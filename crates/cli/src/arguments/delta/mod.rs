@@ -1,15 +1,12 @@
 //! Delta tables on the command line: `delta:FOLDER` or `delta:FOLDER@VERSION` names the files that a version lists.
 
-#[cfg(feature = "full")]
-mod table;
+#[cfg_attr(not(feature = "full"), path = "../../demo_build/delta_table.rs")]
+pub(crate) mod table;
 
 use std::path::{Path, PathBuf};
 
-#[cfg(not(feature = "full"))]
-pub(crate) use crate::demo_build::delta_table::{DeltaTable, open};
 use crate::error::{Error, Result};
-#[cfg(feature = "full")]
-pub(crate) use table::{DeltaTable, folder, open};
+pub(crate) use table::{DeltaTable, open};
 
 /// A table, and one of its versions if the user names one.
 #[derive(Clone, Debug, PartialEq, Eq)]

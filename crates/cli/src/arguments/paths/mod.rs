@@ -1,8 +1,6 @@
 //! Finds the files and objects that the paths and URLs of a command line name: files, directories, patterns
 //! and lists.
 
-#[cfg(feature = "full")]
-pub(crate) mod copies;
 pub(crate) mod file_lists;
 pub(crate) mod output;
 pub(crate) mod standard_input;

@@ -3,7 +3,8 @@
 use std::io;
 use std::path::Path;
 
-use sawmill_store::{WholeFile, is_stream};
+use sawmill_source::Source;
+use sawmill_store::{Identity, WholeFile, is_stream, path_name};
 
 use crate::error::{Error, Result};
 
@@ -26,10 +27,7 @@ pub(crate) fn whole_file(path: &Path, replaces: bool) -> io::Result<WholeFile> {
 }
 
 /// Whether a file is one of the inputs, whose folder may be mounted at two places.
-#[cfg(feature = "full")]
-pub(crate) fn is_input(out: &Path, source: &dyn sawmill_source::Source) -> bool {
-    use sawmill_store::{Identity, path_name};
-
+pub(crate) fn is_input(out: &Path, source: &dyn Source) -> bool {
     let (Ok(there), Ok(path)) = (out.metadata(), out.canonicalize()) else { return false };
     let (name, identity) = (path_name(&path), Identity::new(&there));
     let is_there = |input: &str| Path::new(input).metadata().is_ok_and(|it| Identity::new(&it) == identity);

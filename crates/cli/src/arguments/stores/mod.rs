@@ -1,15 +1,12 @@
 //! Stores that URLs on the command line name: their options, and the objects in them.
 
-#[cfg(feature = "full")]
+#[cfg_attr(not(feature = "full"), path = "../../demo_build/objects.rs")]
 pub(crate) mod objects;
 pub(crate) mod place_bytes;
 
 use std::path::PathBuf;
 
-#[cfg(not(feature = "full"))]
-pub(crate) use crate::demo_build::objects::Objects;
 use clap::Args;
-#[cfg(feature = "full")]
 pub(crate) use objects::Objects;
 pub(crate) use place_bytes::PlaceBytes;
 use sawmill_store::Confinement;

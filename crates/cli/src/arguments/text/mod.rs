@@ -1,26 +1,21 @@
 //! Options of delimited text, such as CSV, and which files are delimited text.
 
 mod listed_types;
-#[cfg(feature = "full")]
-mod rejected_lines;
 mod table_text;
-#[cfg(feature = "full")]
+#[cfg_attr(not(feature = "full"), path = "../../demo_build/with_csv.rs")]
 mod with_csv;
 
-#[cfg(feature = "full")]
-pub(crate) use rejected_lines::write as write_rejected_lines;
 pub(crate) use table_text::TableText;
-#[cfg(feature = "full")]
-pub(crate) use with_csv::open;
+pub(crate) use with_csv::open_text;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use sawmill_cratedb::is_native_type;
-use sawmill_profile::Profile;
 use sawmill_store::Location;
 
+use crate::arguments::given::Given;
 use crate::arguments::size_arg;
 use crate::arguments::target::Destination;
 use crate::error::{Error, Result};
@@ -56,10 +51,17 @@ const TABLE: &str = "table";
 
 /// Each option names its heading: a heading of the struct would also apply to the options after it.
 const HEADING: &str = "Text";
+/// The same for the values of fields.
+const VALUES: &str = "Text values";
+/// The options that JSON has, too.
+const OF_ALL_TEXT: [&str; 7] =
+    ["--skip-lines", "--text-encoding", "--true", "--false", "--time-format", "--sample", "--max-record"];
 
 /// How to read delimited text and JSON.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct TextArgs {
+    #[command(flatten)]
+    pub given: Given,
     /// The format of the files [default: auto, by the extension before .gz or the like]. .csv, .tsv, .tab and .psv
     /// are delimited text, .ndjson and .jsonl have a JSON object on each line, all others are Parquet. Sawmill
     /// recognises text compressed with gzip, zstd, bzip2, xz or LZ4 under any name.
@@ -87,10 +89,10 @@ pub(crate) struct TextArgs {
     pub names: Vec<String>,
     /// A word that means NULL outside quotes. May be repeated [default: the empty field; with other
     /// words, give --null '' as well to keep it].
-    #[arg(long, value_name = "WORD", help_heading = HEADING)]
+    #[arg(long, value_name = "WORD", help_heading = VALUES)]
     pub null: Vec<String>,
     /// The words of --null also mean NULL within quotes.
-    #[arg(long, help_heading = HEADING)]
+    #[arg(long, help_heading = VALUES)]
     pub null_quoted: bool,
     /// Skip lines that start with this character.
     #[arg(long, value_name = "CHAR", value_parser = special, help_heading = HEADING)]
@@ -104,7 +106,7 @@ pub(crate) struct TextArgs {
     /// timestamp, timestamptz (each also with _ns, or with a pattern in parentheses), epoch_s, epoch_ms, epoch_us,
     /// epoch_ns, uuid, json, text. For columns of CrateDB, of Parquet too: geo_point, geo_shape,
     /// float_vector(N), ip, bit(N), char(N).
-    #[arg(long, value_name = "NAME=TYPE,...|@FILE|table", help_heading = HEADING)]
+    #[arg(long, value_name = "NAME=TYPE,...|@FILE|table", help_heading = VALUES)]
     pub types: Vec<String>,
     /// Columns of the table by their names in the files, with their types in SQL.
     #[arg(skip)]
@@ -127,25 +129,25 @@ pub(crate) struct TextArgs {
     #[arg(long, value_enum, hide_possible_values = true, value_name = "error|fill|fill-and-cut", help_heading = HEADING)]
     pub ragged: Option<RaggedArg>,
     /// Numbers have a comma before their fraction, as in 12,50.
-    #[arg(long, help_heading = HEADING)]
+    #[arg(long, help_heading = VALUES)]
     pub decimal_comma: bool,
     /// The character between groups of three digits, as in 1,234,567 or 1.234.567,89.
-    #[arg(long, value_name = "CHAR", value_parser = special, help_heading = HEADING)]
+    #[arg(long, value_name = "CHAR", value_parser = special, help_heading = VALUES)]
     pub thousands: Option<u8>,
     /// A word for true, in any case. May be repeated [default: true; with the type bool also t, yes, y, on, 1].
-    #[arg(long = "true", value_name = "WORD", help_heading = HEADING)]
+    #[arg(long = "true", value_name = "WORD", help_heading = VALUES)]
     pub true_words: Vec<String>,
     /// A word for false, in any case. May be repeated.
-    #[arg(long = "false", value_name = "WORD", help_heading = HEADING)]
+    #[arg(long = "false", value_name = "WORD", help_heading = VALUES)]
     pub false_words: Vec<String>,
     /// How dates, times or both are written, besides ISO 8601: a pattern such as '%d.%m.%Y %H:%M' or
     /// '%d/%b/%Y:%H:%M:%S %z'. May be repeated: a column takes the first pattern that fits all values of the
     /// sample, or else each value takes the first that fits it.
-    #[arg(long, value_name = "PATTERN", help_heading = HEADING)]
+    #[arg(long, value_name = "PATTERN", help_heading = VALUES)]
     pub time_format: Vec<String>,
     /// How many records to look at for the types, spread over all files; all looks at every record, so that
     /// none surprises the load [default: 16384].
-    #[arg(long, value_name = "RECORDS|all", value_parser = sample, help_heading = HEADING)]
+    #[arg(long, value_name = "RECORDS|all", value_parser = sample, help_heading = VALUES)]
     pub sample: Option<u64>,
     /// The file for records that cannot be read, which are then left out, and how many may be.
     #[arg(skip)]
@@ -196,33 +198,14 @@ fn special_or_none(text: &str) -> Result<Special, String> {
 
 impl TextArgs {
     /// An option that has a meaning for text alone; with JSON, one that has none for JSON.
-    fn given(&self, for_json: bool) -> Option<&'static str> {
-        let of_all_text = [
-            ("--skip-lines", self.skip_lines.is_some()),
-            ("--types", !self.types.is_empty() && !self.are_crate_db_s()),
-            ("--text-encoding", self.text_encoding.is_some()),
-            ("--true", !self.true_words.is_empty()),
-            ("--false", !self.false_words.is_empty()),
-            ("--time-format", !self.time_format.is_empty()),
-            ("--sample", self.sample.is_some()),
-            ("--rejects FILE.csv", self.rejects.is_some()),
-            ("--max-record", self.max_record.is_some()),
-        ];
-        let given = [
-            ("--delimiter", self.delimiter.is_some()),
-            ("--quote", self.quote.is_some()),
-            ("--escape", self.escape.is_some()),
-            ("--no-header", self.no_header),
-            ("--names", !self.names.is_empty()),
-            ("--null", !self.null.is_empty()),
-            ("--null-quoted", self.null_quoted),
-            ("--comment", self.comment.is_some()),
-            ("--ragged", self.ragged.is_some()),
-            ("--decimal-comma", self.decimal_comma),
-            ("--thousands", self.thousands.is_some()),
-        ];
-        let of_all_text = of_all_text.into_iter().filter(|_| !for_json);
-        given.into_iter().chain(of_all_text).find(|(_, given)| *given).map(|(option, _)| option)
+    fn given(&self, for_json: bool) -> Option<String> {
+        let means_nothing = |option: &String| match option.as_str() {
+            "--types" => for_json || self.types.is_empty() || self.are_crate_db_s(),
+            option => option == "--format" || (for_json && OF_ALL_TEXT.contains(&option)),
+        };
+        let mut given = self.given.all_of::<Self>().into_iter().filter(|option| !means_nothing(option));
+        let rejects = self.rejects.as_ref().filter(|_| !for_json);
+        given.next().or(rejects.map(|_| "--rejects FILE.csv".to_owned()))
     }
 
     /// These options, with the types of the target's columns where `--types table` asks for them.
@@ -251,8 +234,7 @@ impl TextArgs {
         if by_position {
             return refused("the table's columns are matched by position, not by name");
         }
-        let phase = Profile::new().phase("types");
-        let mut columns = postgres.columns_of_table(&interrupt::control(&phase))?;
+        let mut columns = interrupt::during(|control| postgres.columns_of_table(control))?;
         for (name, _) in &mut columns {
             if let Some((in_files, _)) = rename.iter().find(|(_, in_table)| in_table == name) {
                 name.clone_from(in_files);

@@ -1,11 +1,10 @@
 //! The text columns of a table, which take the text of files as it is written.
 
 use sawmill_loader::LoadOptions;
-use sawmill_profile::Profile;
 
 use crate::arguments::inputs::ColumnArgs;
 use crate::arguments::target::Destination;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::interrupt;
 
 /// The columns of the files that the table stores as text.
@@ -35,16 +34,16 @@ impl TableText {
         by_position: bool,
     ) -> Result<Self> {
         let (columns, rename) = (given.columns(), &given.rename);
-        let phase = Profile::new().phase("types");
-        let control = interrupt::control(&phase);
-        let (of_table, (but_times, but_timestamps)) = match target {
-            Destination::Postgres(postgres) => (postgres.columns_of_text(options, &control)?, (false, false)),
-            // A load that has made the table has made these columns of moments, whose text is not the file's.
-            Destination::CrateDb(crate_db) => {
-                let text = crate_db.columns_of_text(options, &control)?;
-                (text.columns, (text.times, text.timestamps))
+        let (of_table, (but_times, but_timestamps)) = interrupt::during(|control| match target {
+            Destination::Postgres(of) => {
+                Ok::<_, Error>((of.columns_of_text(options, control)?, (false, false)))
             }
-        };
+            // A load that has made the table has made these columns of moments, whose text is not the file's.
+            Destination::CrateDb(of) => {
+                let text = of.columns_of_text(options, control)?;
+                Ok((text.columns, (text.times, text.timestamps)))
+            }
+        })?;
         let texts = of_table.into_iter().enumerate().filter(|(_, (_, is_text))| *is_text);
         let in_files = |name: String| match rename.iter().find(|(_, in_table)| *in_table == name) {
             Some((in_files, _)) => Some(in_files.clone()),

@@ -14,7 +14,7 @@ use sawmill_source::{Addressed, ByRow, Order, OrderedRows, Source};
 use sawmill_store::Location;
 
 use crate::arguments::crate_options::CrateArgs;
-use crate::arguments::inputs::{self, ColumnArgs, ObjectArgs};
+use crate::arguments::inputs::{self, ColumnArgs, Inputs, ObjectArgs};
 use crate::arguments::nested_args::NestedArgs;
 use crate::arguments::order_args::{OrderArgs, ordered};
 use crate::arguments::table_args::{StrategyArg, partitioned};
@@ -72,24 +72,24 @@ pub(crate) struct LoadBench {
     #[arg(long, value_name = "NAME", default_value = DEFAULT_NAME)]
     table: String,
     /// The kind of the table.
-    #[arg(long, value_enum)]
+    #[arg(help_heading = "New table", long, value_enum)]
     table_kind: Option<Kind>,
     /// Whether the table has a primary key.
-    #[arg(long, value_enum)]
+    #[arg(help_heading = "New table", long, value_enum)]
     keyed: Option<YesNo>,
     /// How connections fill the partitions of the table.
-    #[arg(long, value_enum)]
+    #[arg(help_heading = "New table", long, value_enum)]
     strategy: Option<StrategyArg>,
     /// Partition the table, as sawmill load does. Each run creates a new table, and its time includes reading
     /// the files to find the partitions.
-    #[arg(long, value_name = "BY")]
+    #[arg(help_heading = "New table", long, value_name = "BY")]
     partition_by: Option<String>,
     /// What to do with the table. A mode that needs an existing table gets an empty one before the time
     /// starts.
-    #[arg(long, value_enum, default_value = "create")]
+    #[arg(help_heading = "Mode", long, value_enum, default_value = "create")]
     mode: ModeArg,
     /// The columns of the primary key [default: the first column of the files].
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    #[arg(help_heading = "New table", long, value_name = "COLUMNS", value_delimiter = ',')]
     primary_key: Vec<String>,
     /// Compare the table with the files, as part of each run.
     #[arg(long)]
@@ -169,9 +169,11 @@ impl LoadBench {
     }
 
     /// The order of --sort-by, within the partitions of --partition-by if there are some.
-    fn order(&self) -> Result<Option<Order>> {
+    fn order(&self, source: &dyn Source) -> Result<Option<Order>> {
         let by = self.partition_by.as_ref().filter(|_| self.order.sort_by.is_some());
-        self.order.order(by.and_then(|by| by.parse().ok()))
+        let order = self.order.order(by.and_then(|by| by.parse().ok()))?;
+        order.iter().try_for_each(|order| OrderedRows::check(source, order))?;
+        Ok(order)
     }
 }
 
@@ -207,34 +209,16 @@ pub(crate) fn measure(
     let columns = ColumnArgs::default();
     let inputs = inputs::open(&args.files, &columns, &args.text, &args.objects, console)?;
     let source = inputs.source();
-    let is_here = |path: &&PathBuf| matches!(Location::new(path), Ok(Location::Path(_)));
-    let folder = inputs.files().and_then(|_| args.files.first()).filter(is_here);
-    let folder = folder.map(|path| match path.is_dir() {
-        true => path.clone(),
-        false => path.parent().map(Path::to_owned).unwrap_or_default(),
-    });
+    let folder = folder_of(args, &inputs);
+    let url = address(args, server)?;
     if alone::is_meant(args) {
-        let url = args.to.clone().or_else(|| server.map(|server| server.local.url()));
-        let url = url.ok_or_else(|| Error::usage("no server", "--to", "give its address"))?;
         let local = server.map(|server| Target::Pid(server.local.pid()));
         let folders = folders_of(folder.as_deref(), server);
         return alone::measure(args, source, (&url, local), folders, measurement);
     }
-    if let Some(option) = args.crate_options.first_given() {
-        let what = format!("{option} is available for CrateDB only");
-        return Err(Error::usage(what, "--to", "give crate://host:4200, or leave the option out"));
-    }
-    let url = match (own_process::place(URL), &args.to, server) {
-        (Some(url), _, _) => url,
-        (None, Some(url), _) => url.clone(),
-        (None, None, Some(server)) => server.local.url(),
-        (None, None, None) => return Err(Error::usage("no server", "--to", "give its address")),
-    };
+    args.crate_options.refuse_for_postgres()?;
     let layout = args.nested.layout()?;
-    let order = args.order()?;
-    if let Some(order) = &order {
-        OrderedRows::check(source, order)?;
-    }
+    let order = args.order(source)?;
     let by_row = ByRow::new(source);
     let addressed = inputs.addressed().unwrap_or(&by_row);
     let runs = Runs {
@@ -259,14 +243,10 @@ pub(crate) fn measure(
         url: &url,
         server,
         next: &next,
-        source,
-        options: &runs.options,
-        kind: runs.kind.clone().unwrap_or_default(),
-        appends: runs.append(),
+        runs: &runs,
         made: None,
         compared: Vec::new(),
         folder: folder.as_deref(),
-        sums: runs.sums,
     };
     let mut measured = measurement.case(room, |profile| match own_process::place(TABLE) {
         // The process that measures a separate run names, creates and removes the table.
@@ -278,6 +258,20 @@ pub(crate) fn measure(
         measured.versions.insert("PostgreSQL".to_owned(), version);
     }
     Ok(measured)
+}
+
+/// The folder of the files, if they are Parquet files of this machine.
+fn folder_of(args: &LoadBench, inputs: &Inputs) -> Option<PathBuf> {
+    let first = inputs.files().and_then(|_| args.files.first());
+    let path = first.filter(|path| matches!(Location::new(path), Ok(Location::Path(_))))?;
+    Some(if path.is_dir() { path.clone() } else { path.parent().map(Path::to_owned).unwrap_or_default() })
+}
+
+/// The address of the server.
+fn address(args: &LoadBench, server: Option<&Server>) -> Result<String> {
+    let url = own_process::place(URL).or_else(|| args.to.clone());
+    let url = url.or_else(|| server.map(|server| server.local.url()));
+    url.ok_or_else(|| Error::usage("no server", "--to", "give its address"))
 }
 
 /// Our runs of a case.
@@ -349,6 +343,12 @@ impl Runs<'_> {
         }
     }
 
+    /// Creates the table without rows.
+    fn make_empty(&self, target: &Postgres) -> Result<()> {
+        let kind = self.kind.clone().unwrap_or_default();
+        Ok(interrupt::during(|control| target.create_empty(self.source, &kind, control))?)
+    }
+
     /// The target of a run, and the phase that found its partitions, which is part of the run.
     fn prepared(
         &self,
@@ -364,9 +364,9 @@ impl Runs<'_> {
             target = partitioned(target, by, source, self.quiet())?;
             return Ok((target, Some(surveying.finish())));
         }
-        if let Some(kind) = &self.kind {
+        if self.kind.is_some() {
             if !given {
-                make_empty(&target, self.source, kind)?;
+                self.make_empty(&target)?;
             }
             let mode = if self.args.mode == ModeArg::Create { Mode::Append } else { self.args.mode.into() };
             target = target.mode(mode);
@@ -375,33 +375,22 @@ impl Runs<'_> {
     }
 }
 
-fn make_empty(target: &Postgres, source: &dyn Source, kind: &TableKind) -> Result<()> {
-    let phase = Profile::new().phase("create");
-    Ok(target.create_empty(source, kind, &interrupt::control(&phase))?)
-}
-
 /// A table on the server for each run of another program.
 struct TablesOfOthers<'a> {
     url: &'a str,
     server: Option<&'a Server>,
     next: &'a dyn Fn() -> Result<Postgres>,
-    source: &'a dyn Source,
-    options: &'a LoadOptions,
-    kind: TableKind,
-    /// Whether our runs append to a table that was created empty.
-    appends: bool,
+    runs: &'a Runs<'a>,
     made: Option<Postgres>,
     /// Sides whose content has been compared.
     compared: Vec<String>,
     folder: Option<&'a Path>,
-    /// Whether content sums of two tables can be compared.
-    sums: bool,
 }
 
 impl Surroundings for TablesOfOthers<'_> {
     fn before(&mut self) -> Result<Vec<(&'static str, String)>> {
         let target = (self.next)()?;
-        make_empty(&target, self.source, &self.kind)?;
+        self.runs.make_empty(&target)?;
         let mut environment = vec![(URL, self.url.to_owned()), (TABLE, target.table().to_string())];
         self.made = Some(target);
         if let Some(server) = self.server {
@@ -420,8 +409,8 @@ impl Surroundings for TablesOfOthers<'_> {
 
     fn before_ours(&mut self) -> Result<Vec<(&'static str, String)>> {
         let target = (self.next)()?;
-        if self.appends {
-            make_empty(&target, self.source, &self.kind)?;
+        if self.runs.append() {
+            self.runs.make_empty(&target)?;
         }
         let environment = vec![(URL, self.url.to_owned()), (TABLE, target.table().to_string())];
         self.made = Some(target);
@@ -464,10 +453,11 @@ impl TablesOfOthers<'_> {
         }
         run.rows = Some(rows.unwrap_or(0));
         run.stored = interrupt::despite(|control| Ok(target.stored_bytes(control)?))?;
-        let planned = self.source.rows();
-        if self.sums && run.rows == Some(planned) && self.compared.iter().all(|have| have != side) {
-            let verification =
-                interrupt::despite(|control| Ok(verify(self.source, target, self.options, control)?))?;
+        let planned = self.runs.source.rows();
+        if self.runs.sums && run.rows == Some(planned) && self.compared.iter().all(|have| have != side) {
+            let verification = interrupt::despite(|control| {
+                Ok(verify(self.runs.source, target, &self.runs.options, control)?)
+            })?;
             run.checksum = Some(verification.target.content_sum.to_string());
             self.compared.push(side.to_owned());
         }

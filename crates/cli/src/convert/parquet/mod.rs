@@ -49,7 +49,7 @@ impl<'a, W: Write + Send> ParquetOut<'a, W> {
     ) -> Self {
         Self {
             schema: with_types(schema, without_views),
-            given: args.parquet.encoding.iter().map(|(column, _)| column.as_deref()).collect(),
+            given: args.pages.encoding.iter().map(|(column, _)| column.as_deref()).collect(),
             encoders,
             spans: phase.sink(),
             state: State::Empty(Box::new((out, properties))),

@@ -9,10 +9,10 @@ use parquet::schema::types::ColumnPath;
 use sawmill_generator::{ColumnCompression, Compression, Encoding, FileOptions};
 
 use crate::arguments::words::YesNo;
+use crate::convert::ConvertArgs;
 use crate::convert::parquet::columns::Columns;
-use crate::convert::{ConvertArgs, ParquetArgs};
 use crate::r#gen::formats::text_form::NoText;
-use crate::r#gen::options::file_args::{DataPageVersion, Statistics};
+use crate::r#gen::options::file_args::{DataPageVersion, PageArgs, Statistics};
 
 /// With more columns none has a dictionary unless it is asked for: an empty one takes 64 KiB, twice.
 pub(crate) const MAX_DICTIONARIES: usize = 2048;
@@ -27,8 +27,8 @@ pub(in crate::convert) fn properties(
     let properties =
         WriterProperties::builder().set_max_row_group_row_count(Some(rows.unwrap_or(131_072).max(1)));
     let properties = properties.set_dictionary_enabled(columns.len() <= MAX_DICTIONARIES);
-    let properties = with_codecs(properties, &args.compression, &columns)?;
-    with_options(properties, &args.parquet, schema, &columns)
+    let properties = with_codecs(properties, &args.pages.compression, &columns)?;
+    with_options(properties, &args.pages, schema, &columns)
 }
 
 /// Adds the codecs of the columns.
@@ -52,29 +52,23 @@ fn with_codecs(
 /// Adds the options of pages, statistics and filters.
 fn with_options(
     mut properties: WriterPropertiesBuilder,
-    args: &ParquetArgs,
+    args: &PageArgs,
     schema: &Schema,
     columns: &Columns,
 ) -> Result<WriterPropertiesBuilder, NoText> {
     if let Some(bytes) = args.page_size.and_then(|bytes| usize::try_from(bytes).ok()) {
         properties = properties.set_data_page_size_limit(bytes.max(1));
     }
-    if matches!(args.data_page_version, Some(DataPageVersion::Two)) {
+    if args.data_page_version == DataPageVersion::Two {
         properties = properties.set_writer_version(WriterVersion::PARQUET_2_0);
     }
-    if let Some(statistics) = args.statistics {
-        properties = properties.set_statistics_enabled(match statistics {
-            Statistics::None => EnabledStatistics::None,
-            Statistics::Chunk => EnabledStatistics::Chunk,
-            Statistics::Page => EnabledStatistics::Page,
-        });
-    }
-    if args.page_index == Some(YesNo::No) {
-        properties = properties.set_offset_index_disabled(true);
-        if args.statistics.is_none_or(|statistics| matches!(statistics, Statistics::Page)) {
-            properties = properties.set_statistics_enabled(EnabledStatistics::Chunk);
-        }
-    }
+    let has_pages = args.page_index == YesNo::Yes;
+    properties = properties.set_statistics_enabled(match args.statistics {
+        Statistics::None => EnabledStatistics::None,
+        Statistics::Page if has_pages => EnabledStatistics::Page,
+        Statistics::Chunk | Statistics::Page => EnabledStatistics::Chunk,
+    });
+    properties = properties.set_offset_index_disabled(!has_pages);
     for bloom in &args.bloom {
         let column = columns.find(&bloom.column)?.path.clone();
         if !(bloom.false_positives > 0.0 && bloom.false_positives < 1.0) {

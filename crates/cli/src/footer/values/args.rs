@@ -1,13 +1,12 @@
 //! The arguments of `sawmill footer head`, `cat`, `bloom` and `dictionary`.
 
-use std::ops::Range;
 use std::path::PathBuf;
 
 use clap::Args;
 
 use crate::arguments::size_arg;
 use crate::arguments::stores::StoreArgs;
-use crate::footer::selection;
+use crate::footer::selection::RowGroups;
 use crate::screen::phases;
 
 /// The files, and which of their column chunks.
@@ -20,9 +19,9 @@ pub(crate) struct ChunkArgs {
     /// repeated.
     #[arg(long, value_name = "GLOB")]
     pub column: Vec<String>,
-    /// Only these row groups: 3, 2..5 (without 5), 2.. or ..5.
-    #[arg(long, value_name = "N..M", value_parser = selection::row_groups)]
-    pub row_group: Option<Range<usize>>,
+    /// Only these row groups: 3, 2..5 (without 5), 2.. or ..5, as with `sawmill footer --row-group`.
+    #[arg(long, value_name = "N..M", value_parser = RowGroups::parse)]
+    pub row_group: Option<RowGroups>,
     #[command(flatten)]
     pub stores: StoreArgs,
 }

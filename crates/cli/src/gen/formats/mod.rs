@@ -47,7 +47,7 @@ pub(super) fn run(args: &GenArgs, console: Console) -> Result<Made> {
         return reject("--resume", "use --overwrite, which writes all files again");
     }
     if let Some(option) = args.files.given() {
-        return reject(option, "leave it out: it is available for Parquet files only");
+        return reject(&option, "leave it out: it is available for Parquet files only");
     }
     let (dataset, layout, _) = args.plan(console)?;
     let job = FormatJob { args, dataset: &dataset, layout: &layout };

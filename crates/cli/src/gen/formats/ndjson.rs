@@ -107,7 +107,7 @@ impl Parts<'_> {
         Ok(())
     }
 
-    /// Adds values, each of which `write` adds, between the brackets.
+    /// Adds the brackets, and between them the values of a range, which `write` adds one by one.
     fn sequence(
         &mut self,
         [open, close]: [u8; 2],

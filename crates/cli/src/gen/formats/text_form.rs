@@ -115,32 +115,6 @@ fn text_array(field: &FieldRef, array: &ArrayRef) -> Result<ArrayRef, NoText> {
         return Ok(Arc::new(texts.collect::<StringArray>()));
     }
     match field.data_type() {
-        DataType::Date32 => dates::<Date32Type>(array),
-        DataType::Date64 => dates::<Date64Type>(array),
-        DataType::Time32(TimeUnit::Second) => times::<Time32SecondType>(array, 86_400),
-        DataType::Time32(_) => times::<Time32MillisecondType>(array, 86_400_000),
-        DataType::Time64(TimeUnit::Microsecond) => times::<Time64MicrosecondType>(array, 86_400_000_000),
-        DataType::Time64(_) => times::<Time64NanosecondType>(array, 86_400_000_000_000),
-        DataType::Timestamp(unit, _) => {
-            let shown = match unit {
-                TimeUnit::Second => dates::<TimestampSecondType>(array),
-                TimeUnit::Millisecond => dates::<TimestampMillisecondType>(array),
-                TimeUnit::Microsecond => dates::<TimestampMicrosecondType>(array),
-                TimeUnit::Nanosecond => dates::<TimestampNanosecondType>(array),
-            }?;
-            let kind = text_field(field).data_type().clone();
-            if *shown.data_type() == kind {
-                return Ok(shown);
-            }
-            Ok(make_array(shown.to_data().into_builder().data_type(kind).build()?))
-        }
-        // As milliseconds they have 64 bits.
-        DataType::Duration(TimeUnit::Second) => {
-            all_shown::<DurationSecondType>(array, |n| n.unsigned_abs() <= i64::MAX as u64 / 1000)
-        }
-        DataType::Duration(TimeUnit::Millisecond) => {
-            all_shown::<DurationMillisecondType>(array, |n| n != i64::MIN)
-        }
         DataType::Struct(fields) => {
             let structs = array.as_struct();
             let columns = fields.iter().zip(structs.columns()).map(|(field, column)| {
@@ -181,6 +155,39 @@ fn text_array(field: &FieldRef, array: &ArrayRef) -> Result<ArrayRef, NoText> {
             let pairs = StructArray::try_new(fields.clone(), vec![keys, values], None)?;
             let nulls = maps.nulls().cloned();
             Ok(Arc::new(MapArray::try_new(Arc::clone(entries), offsets.clone(), pairs, nulls, *sorted)?))
+        }
+        _ => text_leaf(field, array),
+    }
+}
+
+/// The text form of an array that is not nested.
+fn text_leaf(field: &FieldRef, array: &ArrayRef) -> Result<ArrayRef, NoText> {
+    match field.data_type() {
+        DataType::Date32 => dates::<Date32Type>(array),
+        DataType::Date64 => dates::<Date64Type>(array),
+        DataType::Time32(TimeUnit::Second) => times::<Time32SecondType>(array, 86_400),
+        DataType::Time32(_) => times::<Time32MillisecondType>(array, 86_400_000),
+        DataType::Time64(TimeUnit::Microsecond) => times::<Time64MicrosecondType>(array, 86_400_000_000),
+        DataType::Time64(_) => times::<Time64NanosecondType>(array, 86_400_000_000_000),
+        DataType::Timestamp(unit, _) => {
+            let shown = match unit {
+                TimeUnit::Second => dates::<TimestampSecondType>(array),
+                TimeUnit::Millisecond => dates::<TimestampMillisecondType>(array),
+                TimeUnit::Microsecond => dates::<TimestampMicrosecondType>(array),
+                TimeUnit::Nanosecond => dates::<TimestampNanosecondType>(array),
+            }?;
+            let kind = text_field(field).data_type().clone();
+            if *shown.data_type() == kind {
+                return Ok(shown);
+            }
+            Ok(make_array(shown.to_data().into_builder().data_type(kind).build()?))
+        }
+        // As milliseconds they have 64 bits.
+        DataType::Duration(TimeUnit::Second) => {
+            all_shown::<DurationSecondType>(array, |n| n.unsigned_abs() <= i64::MAX as u64 / 1000)
+        }
+        DataType::Duration(TimeUnit::Millisecond) => {
+            all_shown::<DurationMillisecondType>(array, |n| n != i64::MIN)
         }
         _ => Ok(Arc::clone(array)),
     }

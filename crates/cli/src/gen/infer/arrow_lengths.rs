@@ -16,7 +16,7 @@ struct Claims<'a> {
     length: u64,
 }
 
-/// Compares the lengths of a file with its bytes. Returns whether it has the file format, rather than that of a stream.
+/// Compares the lengths of a file with its bytes. Returns whether it is a file, not a stream, of Arrow IPC.
 pub(super) fn check(file: &File) -> Result<bool, String> {
     let length = file.metadata().map_err(|error| error.to_string())?.len();
     let claims = Claims { file, length };

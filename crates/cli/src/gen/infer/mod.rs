@@ -1,6 +1,7 @@
 //! Infers specs from existing files: Parquet, Arrow IPC, JSON records, CSV and other text.
 
 mod arrow_lengths;
+mod copies;
 mod parquet_types;
 mod ranges;
 pub(in crate::r#gen) mod source;
@@ -8,7 +9,7 @@ mod text;
 
 use std::path::{Path, PathBuf};
 
-use sawmill_generator::{Dataset, InferredSpec, InferredTables, KeyColumn};
+use sawmill_generator::{Dataset, InferredSpec, InferredTables, KeyColumn, Verbatim};
 
 use crate::arguments::stores::StoreArgs;
 use crate::error::{Error, Result};
@@ -34,7 +35,7 @@ pub(crate) fn of_sample(
     let mut sample = sampled(&source, like)?;
     sample.set_most_rows(wanted.rows.unwrap_or(0));
     let mut inferred = finished(&source, &mut sample)?;
-    inferred.notices.push(fidelity::summary(&sample, &inferred.spec, wanted)?);
+    inferred.notices.push(fidelity::summary(&sample, &Dataset::from_toml(&inferred.spec)?, wanted)?);
     Ok(inferred)
 }
 
@@ -55,7 +56,9 @@ pub(crate) fn of_tables(
     for (source, table) in sources.iter().zip(inferred.tables()) {
         let name = source.name();
         notices.extend(not_kept(table, &format!("{name}.")));
-        notices.push(format!("{name}: {}", fidelity::summary_of_table(table, &spec, (scale, seed))?));
+        let dataset = Dataset::table_from_toml(&spec, table.name(), scale)?;
+        let summary = fidelity::summary(table, &dataset, Wanted { rows: None, seed })?;
+        notices.push(format!("{name}: {summary}"));
     }
     notices.extend(inferred.evidence());
     Ok(Inferred { spec, notices })
@@ -113,7 +116,7 @@ fn filled(source: &Source, mut inferred: InferredSpec, like: &LikeArgs) -> Resul
 
 fn started(source: &Source, like: &LikeArgs) -> Result<InferredSpec> {
     let inferred = InferredSpec::new(&source.name(), &source.schema, &like.exclude);
-    Ok(inferred.map_err(|error| source.wrong(&error))?.with_verbatim(like.strings()))
+    Ok(inferred.map_err(|error| source.wrong(&error))?.with_verbatim(strings(like)))
 }
 
 fn finished(source: &Source, inferred: &mut InferredSpec) -> Result<Inferred> {
@@ -126,6 +129,15 @@ fn finished(source: &Source, inferred: &mut InferredSpec) -> Result<Inferred> {
     }
     Dataset::from_toml(&spec).map_err(|error| source.refused(&error))?;
     Ok(Inferred { spec, notices: not_kept(inferred, "") })
+}
+
+/// Which strings a spec may copy.
+fn strings(like: &LikeArgs) -> Verbatim {
+    match (like.verbatim, like.no_verbatim) {
+        (true, _) => Verbatim::Always,
+        (_, true) => Verbatim::Never,
+        _ => Verbatim::Categories,
+    }
 }
 
 /// What the spec does not have of the columns, whose names follow `table`.

@@ -24,13 +24,12 @@ use sawmill_store::{Location, open_regular};
 use tempfile::TempDir;
 
 use crate::arguments::delta;
-use crate::arguments::paths::{Located, Wanted, copies, located};
+use crate::arguments::paths::{Located, Wanted, located};
 use crate::arguments::stores::{Objects, PlaceBytes, StoreArgs};
 use crate::arguments::text::text_kind;
 use crate::error::{Error, Result};
 use crate::r#gen::infer::ranges::{spread, within};
-use crate::r#gen::infer::text;
-use crate::r#gen::infer::{arrow_lengths, parquet_types};
+use crate::r#gen::infer::{arrow_lengths, copies, parquet_types, text};
 
 /// Rows to read at a time.
 const BATCH_ROWS: usize = 8192;
@@ -226,7 +225,7 @@ impl Source {
         self.each_of(&spread(self.rows, wanted.min(most)), None, take)
     }
 
-    /// Calls `take` with all values of a column that is not nested, in their order. No other has its name.
+    /// Calls `take` with all values of a column in their order. The column is not nested, and its name is unique.
     pub(crate) fn each_value(
         &self,
         column: usize,

@@ -1,4 +1,4 @@
-//! The options of `sawmill gen` about how to write files.
+//! The options about how to write Parquet files.
 
 use clap::Args;
 use sawmill_generator::{
@@ -6,34 +6,52 @@ use sawmill_generator::{
 };
 use sawmill_source::embedded_arrow_schema;
 
+use crate::arguments::given::Given;
 use crate::arguments::size_arg::bytes;
 use crate::arguments::words::{YesNo, words};
 use crate::error::Result;
 
+/// How pages, column chunks and their statistics are written, by all commands that write Parquet.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "How files are written")]
-pub(crate) struct FileArgs {
+pub(crate) struct PageArgs {
+    #[command(flatten)]
+    pub given: Given,
     /// The compression codec of pages: none, snappy, lz4, zstd, zstd:LEVEL, gzip or brotli; for one column, for all
     /// columns of a struct, list or map, or for all other columns. May be repeated [default: none].
     #[arg(long, value_name = "[COLUMN=]CODEC")]
-    compression: Vec<ColumnCompression>,
+    pub compression: Vec<ColumnCompression>,
     /// The encoding of values: plain, dict, delta, delta-length, delta-bytearray or byte-stream-split, for
-    /// one column or for every column whose type allows it. May be repeated [default: dict for columns drawn
-    /// from listed values and for names in long row groups, else plain].
+    /// one column or for every column whose type allows it. May be repeated [default: dict where values repeat: gen
+    /// knows which do, convert stops at dictionaries of 1 MiB; else plain].
     #[arg(long, value_name = "[COLUMN=]ENCODING", value_parser = encoding)]
-    encoding: Vec<(Option<String>, Encoding)>,
+    pub encoding: Vec<(Option<String>, Encoding)>,
     /// The version of data pages.
     #[arg(long, value_enum, default_value = "1")]
-    data_page_version: DataPageVersion,
+    pub data_page_version: DataPageVersion,
     /// End a page when it reaches this size before compression, like 64KiB [default: 1MiB].
     #[arg(long, value_parser = bytes, allow_hyphen_values = true)]
-    page_size: Option<u64>,
+    pub page_size: Option<u64>,
     /// Which statistics to write.
     #[arg(long, value_enum, default_value = "page")]
-    statistics: Statistics,
+    pub statistics: Statistics,
     /// Whether to write page indexes.
     #[arg(long, value_enum, default_value = "yes")]
-    page_index: YesNo,
+    pub page_index: YesNo,
+    /// Write a Bloom filter for this column, with this share of false positives [default: 0.01]. May be
+    /// repeated.
+    #[arg(long, value_name = "COLUMN[:SHARE]", value_parser = bloom)]
+    pub bloom: Vec<BloomColumn>,
+}
+
+/// How `sawmill gen` writes files.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "How files are written")]
+pub(crate) struct FileArgs {
+    #[command(flatten)]
+    given: Given,
+    #[command(flatten)]
+    pages: PageArgs,
     /// Write the CRC-32 of each page into its header, for readers to verify.
     #[arg(long)]
     page_checksums: bool,
@@ -41,10 +59,6 @@ pub(crate) struct FileArgs {
     /// describes durations and lists of a fixed size [default: yes for datasets with these].
     #[arg(long, value_enum)]
     arrow_schema: Option<YesNo>,
-    /// Write a Bloom filter for this column, with this share of false positives [default: 0.01]. May be
-    /// repeated.
-    #[arg(long, value_name = "COLUMN[:SHARE]", value_parser = bloom)]
-    bloom: Vec<BloomColumn>,
     /// Write a key and a value into the footer. May be repeated.
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     key_value: Vec<(String, String)>,
@@ -66,21 +80,9 @@ words!(Statistics => StatisticsLevel {
 });
 
 impl FileArgs {
-    /// An option that differs from its default.
-    pub(crate) fn given(&self) -> Option<&'static str> {
-        let given = [
-            (self.compression.iter().any(|given| *given != ColumnCompression::default()), "--compression"),
-            (!self.encoding.is_empty(), "--encoding"),
-            (matches!(self.data_page_version, DataPageVersion::Two), "--data-page-version"),
-            (self.page_size.is_some(), "--page-size"),
-            (!matches!(self.statistics, Statistics::Page), "--statistics"),
-            (self.page_index == YesNo::No, "--page-index"),
-            (self.page_checksums, "--page-checksums"),
-            (self.arrow_schema.is_some(), "--arrow-schema"),
-            (!self.bloom.is_empty(), "--bloom"),
-            (!self.key_value.is_empty(), "--key-value"),
-        ];
-        given.into_iter().find(|(given, _)| *given).map(|(_, option)| option)
+    /// A given option.
+    pub(crate) fn given(&self) -> Option<String> {
+        self.given.first_of::<Self>(&[])
     }
 
     /// The options for files of `dataset`, without the column in the names of folders.
@@ -88,22 +90,21 @@ impl FileArgs {
     /// # Errors
     /// The options contradict each other.
     pub(crate) fn options(&self, dataset: &Dataset, partition_by: Option<&str>) -> Result<FileOptions> {
+        let pages = &self.pages;
         let mut options = FileOptions::default();
-        options.set_compressions(&self.compression)?;
-        for (column, encoding) in &self.encoding {
+        options.set_compressions(&pages.compression)?;
+        for (column, encoding) in &pages.encoding {
             match column {
                 Some(column) => options.column_encodings.push((column.clone(), *encoding)),
                 None => options.encoding = Some(*encoding),
             }
         }
-        options.page_version = self.data_page_version.into();
-        if let Some(bytes) = self.page_size {
-            options.page_bytes = bytes;
-        }
-        options.statistics = self.statistics.into();
-        options.page_index = self.page_index == YesNo::Yes;
+        options.page_version = pages.data_page_version.into();
+        options.page_bytes = pages.page_size.unwrap_or(options.page_bytes);
+        options.statistics = pages.statistics.into();
+        options.page_index = pages.page_index == YesNo::Yes;
+        options.bloom.clone_from(&pages.bloom);
         options.page_checksums = self.page_checksums;
-        options.bloom.clone_from(&self.bloom);
         options.key_values.clone_from(&self.key_value);
         let embeds =
             self.arrow_schema.map_or_else(|| dataset.needs_arrow_schema(), |given| given == YesNo::Yes);
@@ -114,14 +115,14 @@ impl FileArgs {
     }
 }
 
-pub(crate) fn encoding(text: &str) -> Result<(Option<String>, Encoding), String> {
+fn encoding(text: &str) -> Result<(Option<String>, Encoding), String> {
     match text.rsplit_once('=') {
         Some((column, encoding)) => Ok((Some(column.to_owned()), encoding.parse()?)),
         None => Ok((None, text.parse()?)),
     }
 }
 
-pub(crate) fn bloom(text: &str) -> Result<BloomColumn, String> {
+fn bloom(text: &str) -> Result<BloomColumn, String> {
     let Some((column, share)) = text.rsplit_once(':') else { return Ok(BloomColumn::new(text)) };
     let share = share.parse().map_err(|_| format!("{share:?} is not a number: write COLUMN:0.01"))?;
     let mut bloom = BloomColumn::new(column);

@@ -63,7 +63,7 @@ pub(crate) struct LayoutArgs {
     /// Generate nothing: all files must exist.
     #[arg(skip)]
     finish: bool,
-    /// These are the options of one of several tables, of which a small one may have no file for a part.
+    /// The dataset has several tables. A small one may have no file for a part.
     #[arg(skip)]
     pub of_several_tables: bool,
 }
@@ -160,6 +160,13 @@ impl LayoutArgs {
     /// Whether `--part` without `--files` would put a part of the rows into a single file.
     pub(crate) fn parts_a_single_file(&self) -> bool {
         self.part != Part::WHOLE && self.files.is_none()
+    }
+
+    /// These options; of `gen finish` with the number of files that the parts have, unless it is given.
+    pub(crate) fn with_files(&self, of_parts: impl FnOnce() -> Result<Option<u32>>) -> Result<Self> {
+        let given = self.files.is_some() || self.rows_per_file.is_some() || self.file_size.is_some();
+        let files = if self.finish && !given { of_parts()? } else { self.files };
+        Ok(Self { files, ..self.clone() })
     }
 
     /// Requires all of these files to exist.

@@ -3,8 +3,6 @@
 use std::path::PathBuf;
 
 use clap::Args;
-#[cfg(feature = "full")]
-use sawmill_generator::Verbatim;
 
 use crate::arguments::stores::StoreArgs;
 use crate::screen::phases;
@@ -17,7 +15,7 @@ pub(crate) struct Inferred {
     pub notices: Vec<String>,
 }
 
-/// What is made from a spec that is learned.
+/// The rows and the seed to make from a spec that is learned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
     /// The rows of a single table, unless they are the source's.
@@ -55,18 +53,6 @@ pub(crate) struct LikeArgs {
     /// still has the punctuation between them, their lengths, and the numbers, dates and times of the data.
     #[arg(long, requires = "like")]
     pub no_verbatim: bool,
-}
-
-#[cfg(feature = "full")]
-impl LikeArgs {
-    /// Which strings a spec may copy.
-    pub(crate) fn strings(&self) -> Verbatim {
-        match (self.verbatim, self.no_verbatim) {
-            (true, _) => Verbatim::Always,
-            (_, true) => Verbatim::Never,
-            _ => Verbatim::Categories,
-        }
-    }
 }
 
 /// Compare generated data with its source: columns, pairs of columns, the order of rows, and keys.

@@ -118,13 +118,13 @@ fn a_selection_shows_nothing_else() {
     assert_eq!(paths(&["--column-number", "0,1", "--column", "name"]).len(), 6);
     assert!(view(&path, &["--column-number", "3"]).fails(1).contains("below 3, found 3"));
     let last = [(2, name.clone())];
-    assert_eq!(paths(&["--column", "name", "--row-group-rows", "..50k"]), last);
-    assert_eq!(paths(&["--row-group-rows", "131072"]).len(), 6);
+    assert_eq!(paths(&["--column", "name", "--row-group", "rows=..50k"]), last);
+    assert_eq!(paths(&["--row-group", "rows=131072"]).len(), 6);
     let whole = view(&path, &["--row-groups", "--json"]).ok().json();
     let start = |group: usize| &whole["files"][0]["views"]["row_groups"][group]["first_byte"];
-    assert_eq!(paths(&["--column", "name", "--row-group-bytes", &format!("{}..", start(2))]), last);
-    assert_eq!(paths(&["--row-group-bytes", &format!("0..{}", start(2))]).len(), 6);
-    assert_eq!(view(&path, &["--row-group", "1", "--row-group-rows", "1.."]).code, Some(2));
+    assert_eq!(paths(&["--column", "name", "--row-group", &format!("bytes={}..", start(2))]), last);
+    assert_eq!(paths(&["--row-group", &format!("bytes=0..{}", start(2))]).len(), 6);
+    assert_eq!(view(&path, &["--row-group", "1", "--row-group", "rows=1.."]).code, Some(2));
     assert_eq!(view(&path, &["--csv", "--schema"]).code, Some(2));
     assert_eq!(view(&path, &["--csv", "--json"]).code, Some(2));
 }
@@ -177,18 +177,6 @@ fn patterns_in_quotes_and_directories_name_files() {
     assert_eq!(files("[ac]/contacts-0000?.parquet"), 4);
     assert_eq!(files("**"), 6);
     assert!(view(&dir.path().join("*.orc"), &[]).fails(1).contains("no files match"));
-}
-
-#[test]
-fn decoders_are_timed_side_by_side() {
-    let dir = tempfile::tempdir().unwrap();
-    contacts(dir.path(), "10", "1");
-    let path = dir.path().join("contacts-00000.parquet");
-    let json = view(&path, &["--bench", "--json"]).ok().json();
-    let ways = json["files"][0]["views"]["bench"]["ways"].as_array().unwrap();
-    assert!(ways.len() >= 8);
-    assert!(ways.iter().any(|way| way["way"] == "sawmill, all chunks, portable"));
-    assert!(ways.iter().all(|way| way["median_seconds"].as_f64().unwrap() > 0.0));
 }
 
 #[test]

@@ -1,5 +1,9 @@
 //! Opens delimited text.
 
+mod rejected_lines;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 use sawmill_cratedb::is_native_type;
@@ -9,9 +13,14 @@ use sawmill_source::{
     TextColumns, UnlikeFiles,
 };
 use sawmill_store::Location;
+use serde::Serialize;
+use serde_json::Value;
+use tempfile::NamedTempFile;
 
 use super::listed_types::listed;
 use super::{InputFormat, RaggedArg, Special, TableText, TextArgs, TextKind};
+use crate::arguments::inputs::{How, Inputs, Rows, TextFound};
+use crate::arguments::paths::standard_input::STANDARD_INPUT;
 use crate::arguments::stores::Objects;
 use crate::error::{Error, Result};
 use crate::interrupt;
@@ -21,8 +30,51 @@ use crate::screen::phases;
 /// How many records may be rejected unless another number is given: their places and reasons are in memory.
 const MAX_REJECTED: u64 = 100_000;
 
+/// Opens text and selects the columns.
+pub(crate) fn open_text(
+    files: &[Location],
+    kind: TextKind,
+    objects: &Objects,
+    spooled: Option<NamedTempFile>,
+    hive: Hive,
+    How { columns, text, console, table, .. }: How<'_>,
+) -> Result<Inputs> {
+    let opened = open(files, kind, text, objects, (hive, table.unlike), console);
+    let (source, boundaries) = match (&spooled, opened) {
+        // Users do not know the temporary file that holds the stream.
+        (Some(file), Err(error)) => {
+            return Err(error.renamed(&file.path().display().to_string(), STANDARD_INPUT));
+        }
+        (_, opened) => opened?,
+    };
+    let source = match &spooled {
+        Some(file) => source.called(file.path(), STANDARD_INPUT),
+        None => source,
+    };
+    if let Some((path, _)) = &text.rejects {
+        rejected_lines::write(&source, path, console)?;
+    }
+    let source = Arc::new(source.select(&columns.columns(), &columns.rename)?);
+    let mut left_out: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    for record in source.rejected() {
+        left_out.entry(record.file.clone()).or_default().push(record.number);
+    }
+    let folders = source.folders().to_vec();
+    let mut inputs = Inputs::new(Rows::Text(source.clone()), spooled, Objects::default());
+    (inputs.phases, inputs.folders, inputs.records_left_out) = (vec![boundaries], folders, Some(left_out));
+    inputs.find_text = Some(Box::new(move || {
+        Ok(TextFound { dialect: as_json(source.proposed())?, columns: as_json(source.inferred())? })
+    }));
+    Ok(inputs)
+}
+
+fn as_json(values: Vec<impl Serialize>) -> Result<Vec<Value>> {
+    let values = values.into_iter().map(serde_json::to_value).collect::<Result<_, _>>();
+    values.map_err(|error| Error::failure(error.to_string(), "", ""))
+}
+
 /// Opens files of text: finds where their records start, and infers the types of their columns.
-pub(crate) fn open(
+fn open(
     places: &[Location],
     kind: TextKind,
     args: &TextArgs,
@@ -30,34 +82,7 @@ pub(crate) fn open(
     (hive, unlike): (Hive, UnlikeFiles),
     console: Console,
 ) -> Result<(DelimitedFiles, PhaseReport)> {
-    let mut dialect = dialect(args)?;
-    if kind == TextKind::Json {
-        dialect.records = RecordForm::Json;
-    }
-    let types = types(&args.types, args.for_crate_db, &mut dialect.formats)?;
-    if kind == TextKind::Json && !args.table_types.is_empty() {
-        let advice = "give the types of keys: --types 'user.id=int32,payload=json'";
-        let what = "the types of a table's columns are for delimited text";
-        return Err(Error::usage(what, "--types table", advice));
-    }
-    let known_types = known_types(&args.table_types, !args.time_format.is_empty());
-    let most_rejected = args.rejects.as_ref().map(|(_, most)| most.unwrap_or(MAX_REJECTED));
-    let sample = args.sample;
-    let as_written = args.as_written;
-    let TableText { names, places: at, but_times, but_timestamps, of_empty } = args.table_text.clone();
-    let of_empty = of_empty.into_iter().map(|(name, of)| Ok((name, of.parse()?))).collect::<Result<_>>()?;
-    let text_columns = TextColumns { names, places: at, but_times, but_timestamps, of_empty };
-    let options = DelimitedOptions {
-        dialect,
-        types,
-        known_types,
-        text_columns,
-        as_written,
-        hive,
-        sample,
-        most_rejected,
-        unlike,
-    };
+    let options = options(args, kind, hive, unlike)?;
     let started = Instant::now();
     let spinner = console.spinner();
     spinner.set_message("boundaries: finding where records start");
@@ -84,6 +109,37 @@ pub(crate) fn open(
         });
     }
     Ok((opened, phase.finish()))
+}
+
+fn options(args: &TextArgs, kind: TextKind, hive: Hive, unlike: UnlikeFiles) -> Result<DelimitedOptions> {
+    let mut dialect = dialect(args)?;
+    if kind == TextKind::Json {
+        dialect.records = RecordForm::Json;
+    }
+    let types = types(&args.types, args.for_crate_db, &mut dialect.formats)?;
+    if kind == TextKind::Json && !args.table_types.is_empty() {
+        let advice = "give the types of keys: --types 'user.id=int32,payload=json'";
+        let what = "the types of a table's columns are for delimited text";
+        return Err(Error::usage(what, "--types table", advice));
+    }
+    let known_types = known_types(&args.table_types, !args.time_format.is_empty());
+    let most_rejected = args.rejects.as_ref().map(|(_, most)| most.unwrap_or(MAX_REJECTED));
+    let sample = args.sample;
+    let as_written = args.as_written;
+    let TableText { names, places: at, but_times, but_timestamps, of_empty } = args.table_text.clone();
+    let of_empty = of_empty.into_iter().map(|(name, of)| Ok((name, of.parse()?))).collect::<Result<_>>()?;
+    let text_columns = TextColumns { names, places: at, but_times, but_timestamps, of_empty };
+    Ok(DelimitedOptions {
+        dialect,
+        types,
+        known_types,
+        text_columns,
+        as_written,
+        hive,
+        sample,
+        most_rejected,
+        unlike,
+    })
 }
 
 fn dialect(args: &TextArgs) -> Result<Dialect> {

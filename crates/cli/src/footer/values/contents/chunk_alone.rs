@@ -10,7 +10,7 @@ use sawmill_footer::{Codec, ColumnChunk, Footer};
 
 use crate::arguments::stores::PlaceBytes;
 use crate::error::{Error, Result};
-use crate::footer::selection;
+use crate::footer::selection::{self, RowGroups};
 
 /// The chunk's places, sizes and codec.
 ///
@@ -58,12 +58,12 @@ pub(crate) fn chunk_alone(chunk: &ColumnChunk<'_>) -> Result<ColumnChunkMetaData
 pub(crate) fn footer_with_data(
     opened: &PlaceBytes,
     columns: &[String],
-    row_groups: Option<&Range<usize>>,
+    row_groups: Option<&RowGroups>,
     file: &str,
 ) -> Result<Footer> {
     let footer = opened.footer(&selection::part(columns, row_groups))?;
     footer.check_has_data("values")?;
-    match row_groups.and_then(|wanted| selection::none_of(wanted, footer.num_row_groups_in_file())) {
+    match row_groups.and_then(|wanted| wanted.missed(footer.num_row_groups_in_file())) {
         Some(what) => Err(Error::failure(what, file, "leave --row-group out for all")),
         None => Ok(footer),
     }

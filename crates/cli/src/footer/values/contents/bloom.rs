@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::footer::place::{Place, Places};
 use crate::footer::run::unwritten;
 use crate::footer::values::args::BloomArgs;
-use crate::footer::values::chunk_alone::{chunk_alone, footer_with_data};
+use crate::footer::values::contents::chunk_alone::{chunk_alone, footer_with_data};
 use crate::footer::{escaped_path, escaped_place};
 use crate::interrupt;
 use crate::screen::console::Console;

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::footer::place::{Place, Places};
 use crate::footer::run::unwritten;
 use crate::footer::values::args::DictionaryArgs;
-use crate::footer::values::chunk_alone::{chunk_alone, footer_with_data};
+use crate::footer::values::contents::chunk_alone::{chunk_alone, footer_with_data};
 use crate::footer::{escaped_place, style};
 use crate::interrupt;
 use crate::screen::console::Console;

@@ -22,7 +22,7 @@ use crate::footer::escaped_place;
 use crate::footer::place::{Place, Places};
 use crate::footer::run::unwritten;
 use crate::footer::values::args::HeadArgs;
-use crate::footer::values::chunk_alone::footer_with_data;
+use crate::footer::values::contents::chunk_alone::footer_with_data;
 use crate::r#gen::formats::ndjson;
 use crate::r#gen::formats::text_form::{NoText, text_batch};
 use crate::interrupt;
@@ -75,21 +75,7 @@ fn write_rows(
         opened.because(Error::failure(format!("reading rows failed: {error}"), place, advice))
     };
     let failed = |error: String| failed_at(error, escaped_place(place));
-    for chunk in footer.row_groups().flat_map(|group| group.columns()) {
-        chunk.is_here()?;
-        let rows = chunk.row_group().num_rows();
-        if rows > 0 && chunk.has_metadata() && chunk.byte_range().is_empty() {
-            let (group, path) = (chunk.row_group().index(), chunk.path());
-            let what =
-                format!("its total_compressed_size is 0 or negative, and the row group has {rows} rows");
-            let place = format!(
-                "{}, row group {group}, column {}",
-                escaped_place(place),
-                sawmill_inspect::escaped(&path)
-            );
-            return Err(Error::failure(what, place, "name the other columns with --column"));
-        }
-    }
+    check_chunks(footer, place)?;
     let metadata = footer.to_parquet_59(None)?;
     if metadata.file_metadata().schema_descr().num_columns() < footer.num_columns() {
         return Err(unreadable(footer, escaped_place(place)));
@@ -123,6 +109,26 @@ fn write_rows(
             error => failed(error.to_string()),
         })?;
         interrupt::check()?;
+    }
+    Ok(())
+}
+
+/// Checks that all column chunks are in the file, and have bytes if they have rows.
+fn check_chunks(footer: &Footer, place: &Place) -> Result<()> {
+    for chunk in footer.row_groups().flat_map(|group| group.columns()) {
+        chunk.is_here()?;
+        let rows = chunk.row_group().num_rows();
+        if rows > 0 && chunk.has_metadata() && chunk.byte_range().is_empty() {
+            let (group, path) = (chunk.row_group().index(), chunk.path());
+            let what =
+                format!("its total_compressed_size is 0 or negative, and the row group has {rows} rows");
+            let place = format!(
+                "{}, row group {group}, column {}",
+                escaped_place(place),
+                sawmill_inspect::escaped(&path)
+            );
+            return Err(Error::failure(what, place, "name the other columns with --column"));
+        }
     }
     Ok(())
 }
