@@ -412,7 +412,6 @@ impl Leaf {
         }
     }
 
-    /// The expected value.
     fn expected(&self) -> String {
         let one = self.kind.one_real();
         let number = match &self.values {

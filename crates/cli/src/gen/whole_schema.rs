@@ -2,17 +2,37 @@
 
 use std::path::Path;
 
-use sawmill_generator::{DatasetName, Part};
+use sawmill_generator::{DatasetFiles, DatasetName, Existing, Part};
 
 use crate::error::{Error, Result};
+use crate::r#gen::destination::is_url;
 use crate::r#gen::format::Format;
-use crate::r#gen::{GenArgs, Made, make};
+use crate::r#gen::{GenArgs, Made, Plan, make};
 use crate::screen::console::Console;
 
 /// The tables that the command makes; `None` if it makes a single dataset.
 pub(super) fn tables(args: &GenArgs) -> Result<Option<Vec<String>>> {
     let Some(name) = &args.dataset.dataset else { return Ok(None) };
     Ok(Some(DatasetName::new(name).tables()?).filter(|tables| !tables.is_empty()))
+}
+
+/// The rows that are drawn before any is written, to find values that do not fit their type.
+const FIRST_ROWS: u64 = 1024;
+
+/// Refuses a table whose first rows cannot be made, or that an earlier run has made.
+fn check(args: &GenArgs, (dataset, layout, _): &Plan, to_device: bool) -> Result<()> {
+    if dataset.benchmark().is_none() {
+        let rows = 0..layout.rows.min(FIRST_ROWS);
+        dataset.batches(rows, args.seed, FIRST_ROWS as usize).next().transpose()?;
+    }
+    let is_elsewhere = to_device || args.table.is_some() || is_url(&args.out)?;
+    if is_elsewhere || args.layout.existing() != Existing::Refuse {
+        return Ok(());
+    }
+    let part = args.layout.part;
+    let (directory, name, extension) = (&*args.out, dataset.name(), args.format.extension());
+    let files = DatasetFiles { directory, name, extension, part, files: part.files(layout.files) };
+    Ok(files.refuse()?)
 }
 
 /// Makes all `tables`, each in a folder of its name.
@@ -51,8 +71,10 @@ pub(super) fn make_all(args: &GenArgs, tables: &[String], console: Console) -> R
     let all: Vec<GenArgs> = tables.iter().map(named).collect();
     // Check all tables before writing the first one.
     let mut files = 0;
-    for args in &all {
-        files = files.max(args.plan(console)?.1.files);
+    for (args, table) in all.iter().zip(tables) {
+        let plan = args.plan(console)?;
+        files = files.max(plan.1.files);
+        check(args, &plan, to_device).map_err(|error| error.in_table(table))?;
     }
     args.layout.check_parts(files)?;
     let mut made: Vec<Made> = Vec::with_capacity(all.len());

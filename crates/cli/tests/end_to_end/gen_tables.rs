@@ -107,20 +107,33 @@ fn all_tables_are_checked_before_the_first_is_written() {
     let args = ["gen", spec.to_str().unwrap(), "--out", out.to_str().unwrap(), "--compression", "note=zstd"];
     let error = sawmill(args).fails(2);
     assert!(error.contains("note") && !out.exists(), "{error}");
+    // A value that does not fit, and files of an earlier run.
+    let grown = "[[tables.fields]]\nname = \"n\"\ntype = \"int8\"\nvalues.expression = \"id * 9\"\n";
+    fs::write(&spec, SHOP.to_owned() + grown).unwrap();
+    let error = sawmill(&args[..4]).fails(2);
+    assert!(error.contains("135 does not fit int8") && !out.exists(), "{error}");
+    fs::write(&spec, SHOP).unwrap();
+    for format in ["parquet", "ndjson"] {
+        fs::create_dir_all(out.join("orders")).unwrap();
+        fs::write(out.join(format!("orders/orders-00000.{format}")), "").unwrap();
+        let error = sawmill([&args[..4], &["--as", format]].concat()).fails(2);
+        assert!(error.contains("a file of an earlier run of orders"), "{error}");
+        assert_eq!(names(&out), ["orders"]);
+    }
 }
 
-/// Only drawing the values shows whether they fit. Complete tables stay, because `--resume` needs them.
+/// Drawing all values shows whether they fit. Complete tables stay, because `--resume` needs them.
 #[test]
 fn the_error_of_a_later_table_names_the_tables_that_are_complete() {
     let dir = tempfile::tempdir().unwrap();
     let (spec, out) = (dir.path().join("shop.toml"), dir.path().join("shop"));
-    let grown = "[[tables.fields]]\nname = \"n\"\ntype = \"int8\"\nvalues.expression = \"id * 9\"\n";
+    let grown = "[[tables.fields]]\nname = \"n\"\ntype = \"int16\"\nvalues.expression = \"id * 16\"\n";
     fs::write(&spec, SHOP.to_owned() + grown).unwrap();
     for (format, way) in [("parquet", "--resume keeps"), ("ndjson", "--overwrite makes")] {
         let (spec, out) = (spec.to_str().unwrap(), out.join(format));
         let error = sawmill(["gen", spec, "--as", format, "--out", out.to_str().unwrap()]).fails(2);
         let complete = format!("; complete in {}: customers; {way} them", out.display());
-        assert!(error.contains("135 does not fit int8") && error.contains(&complete), "{error}");
+        assert!(error.contains("32768 does not fit int16") && error.contains(&complete), "{error}");
     }
 }
 

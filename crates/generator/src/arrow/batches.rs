@@ -192,7 +192,6 @@ impl LeafLevels<'_> {
     }
 }
 
-/// The first leaf of a field.
 fn first_leaf(field: &Field) -> &Leaf {
     match &field.kind {
         Kind::Leaf(leaf) => leaf,

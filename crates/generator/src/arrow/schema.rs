@@ -40,7 +40,6 @@ pub(crate) fn arrow_field(field: &Field) -> ArrowField {
     )
 }
 
-/// The Arrow type of a field.
 pub(crate) fn data_type(field: &Field) -> DataType {
     match &field.kind {
         Kind::Leaf(leaf) => leaf_type(&leaf.kind),
@@ -56,7 +55,6 @@ pub(crate) fn data_type(field: &Field) -> DataType {
     }
 }
 
-/// The Arrow unit of a time unit.
 pub(crate) fn time_unit(unit: Unit) -> TimeUnit {
     match unit {
         Unit::Milliseconds => TimeUnit::Millisecond,

@@ -46,7 +46,6 @@ pub(crate) fn listed_numbers(kind: &LogicalType, values: impl Iterator<Item = i6
     listed(values.map(|value| (entry(value), 1.0)).collect())
 }
 
-/// The fields of a table.
 pub(crate) fn fields(columns: Vec<Column>) -> Vec<Field> {
     let field = |(index, Column { name, kind, values, nulls }): (usize, Column)| Field {
         path: name.clone(),

@@ -61,7 +61,7 @@ impl Benchmark {
     #[cfg(feature = "tpch")]
     pub fn tables(self) -> Vec<&'static str> {
         match self {
-            Self::TpcH => crate::tpch::TpchTable::ALL.map(|(name, _)| name).to_vec(),
+            Self::TpcH => crate::tpch::TABLES.to_vec(),
             Self::TpcDs => crate::tpcds::names().collect(),
         }
     }
@@ -93,7 +93,7 @@ impl Benchmark {
             return Err(Error::spec(format!("a scale factor of {scale}"), name, advice));
         }
         let (columns, rows, maker) = match self {
-            Self::TpcH => crate::tpch::table(crate::tpch::TpchTable::ALL[place].1, scale),
+            Self::TpcH => crate::tpch::table(name, scale),
             Self::TpcDs => crate::tpcds::table(&crate::tpcds::SOURCES[place], scale)?,
         };
         let fields = columns::fields(columns);
@@ -104,19 +104,11 @@ impl Benchmark {
             leaves: fields.len(),
             order: (0..fields.len()).collect(),
             fields,
-            hidden: Vec::new(),
-            chain: None,
-            present: None,
-            copula: None,
-            present_ranked: None,
             text_hash: xxhash_rust::xxh3::xxh3_128(
                 format!("{} {name} {scale} by {generator}", self.key()).as_bytes(),
             ),
-            files: Vec::new(),
-            salt: 0,
-            most_rows: None,
-            changes: None,
             maker: Some(maker),
+            ..Dataset::default()
         })
     }
 

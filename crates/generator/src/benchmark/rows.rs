@@ -1,6 +1,5 @@
 //! Finds row numbers in chunks of keys, and appends their rows.
 
-use std::fmt;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::thread;
@@ -14,7 +13,6 @@ use crate::shred::row_maker::{RowCursor, RowMaker};
 const CHUNK: i64 = 2048;
 
 /// Where the chunks of a table begin.
-#[derive(Debug)]
 pub(crate) enum Starts {
     /// Each chunk but the last has this many rows.
     Every(u64),
@@ -55,7 +53,6 @@ impl Chunk {
         self.index + 1
     }
 
-    /// The chunk after it.
     pub(crate) fn next(self) -> Self {
         Chunk { index: self.index + 1, ..self }
     }
@@ -73,7 +70,6 @@ pub(crate) trait ChunkRows: Send {
     /// Appends up to `most` of the next rows, fewer only at the chunk's end; returns how many.
     fn append(&mut self, most: usize, leaves: &mut [LeafBuffer]) -> usize;
 
-    /// Skips the next rows.
     fn skip(&mut self, rows: u64);
 }
 
@@ -127,12 +123,6 @@ impl<R: ChunkRows + 'static, F: Fn(Chunk) -> R + Send + Sync + 'static> Table<F>
     }
 }
 
-impl<F> fmt::Debug for Table<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Table").field("rows", &self.rows).finish_non_exhaustive()
-    }
-}
-
 impl<F> Table<F> {
     /// The chunk of a row, from 0 up, and its first row.
     fn chunk_of(&self, row: u64) -> (i32, u64) {
@@ -170,12 +160,6 @@ struct OpenChunk<R> {
     /// The number of the row that `rows` makes next.
     next: u64,
     rows: R,
-}
-
-impl<F, R> fmt::Debug for Cursor<'_, F, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cursor").field("next", &self.open.as_ref().map(|open| open.next)).finish()
-    }
 }
 
 impl<R: ChunkRows, F: Fn(Chunk) -> R> Cursor<'_, F, R> {

@@ -19,6 +19,9 @@ use crate::random::ziggurat::normal;
 /// A score with a smaller rest depends on others alone, apart from rounding.
 const NOTHING: f64 = 0.01;
 
+/// The most rows between a row and the one that it follows.
+pub(crate) const MAX_LAG: u64 = 1000;
+
 /// A share of a score this small does not matter to later rows.
 const NEGLIGIBLE: f64 = 1e-4;
 
@@ -45,8 +48,9 @@ pub(crate) struct Copula {
 #[derive(Debug)]
 pub(crate) struct Member {
     pub scores: Scores,
-    /// How its own independent scores correlate from row to row.
+    /// The correlation of its independent scores with the ones `lag` rows before.
     pub before: f64,
+    pub lag: u64,
     /// The weights of the independent scores of all members up to this one.
     pub factors: Vec<f64>,
     pub by: Option<By>,
@@ -174,7 +178,7 @@ impl Copula {
                 };
                 match member.before {
                     0.0 => rows.iter().map(|row| score(*row)).collect(),
-                    before => following(rows, before, &mut score),
+                    before => following(rows, (before, member.lag.max(1)), &mut score),
                 }
             }
         };
@@ -218,10 +222,10 @@ impl Copula {
     }
 }
 
-/// The scores of `rows`, each correlated with the row before: a second-order autoregressive process, whose equal roots
-/// make its memory as short as possible. Each block starts as many rows earlier as matter, so that a row's score
-/// depends on its number alone.
-fn following(rows: &[u64], before: f64, drawn: &mut dyn FnMut(u64) -> f64) -> Vec<f64> {
+/// The scores of `rows`, each correlated with the row `lag` rows before: second-order autoregressive processes, whose
+/// equal roots make their memory as short as possible. Each block starts as many rows earlier as matter, so that a row's
+/// score depends on its number alone.
+fn following(rows: &[u64], (before, lag): (f64, u64), drawn: &mut dyn FnMut(u64) -> f64) -> Vec<f64> {
     // No correlation that matters has a smaller root.
     let root = ((1.0 - (1.0 - before * before).sqrt()) / before).max(1e-3);
     let square = root * root;
@@ -234,18 +238,21 @@ fn following(rows: &[u64], before: f64, drawn: &mut dyn FnMut(u64) -> f64) -> Ve
         else {
             continue;
         };
-        let start = first.saturating_sub(matter);
-        let (mut last_but_one, mut score) = (0.0, drawn(start));
-        let mut scores = vec![score];
-        for row in start + 1..=*last {
-            let next = match row - start {
-                1 => before * score + (1.0 - before * before).sqrt() * drawn(row),
-                _ => 2.0 * root * score - square * last_but_one + own * drawn(row),
-            };
-            (last_but_one, score) = (score, next);
-            scores.push(score);
+        let mut scores = vec![0.0; (last - first + 1) as usize];
+        for head in first..=(*last).min(first + lag - 1) {
+            let start = head - (head / lag).min(matter) * lag;
+            let (mut last_but_one, mut score) = (0.0, 0.0);
+            for (n, row) in (start..=*last).step_by(lag as usize).enumerate() {
+                let next = match n {
+                    0 => drawn(row),
+                    1 => before * score + (1.0 - before * before).sqrt() * drawn(row),
+                    _ => 2.0 * root * score - square * last_but_one + own * drawn(row),
+                };
+                (last_but_one, score) = (score, next);
+                row.checked_sub(first).iter().for_each(|place| scores[*place as usize] = score);
+            }
         }
-        out.extend(rows.iter().filter_map(|row| scores.get((row - start) as usize)));
+        out.extend(rows.iter().filter_map(|row| scores.get((row - first) as usize)));
     }
     out
 }

@@ -47,15 +47,12 @@ impl Curve {
         let read = |table: SpecTable<'_>, key: &str, least: f64| -> Result<f64> {
             let node = table.need(key, name)?;
             let value = quantity(kind, node)?;
-            if value < least {
-                let what = format!("`{key} = {}` of {name}", node.described());
-                let advice = match least > 0.0 {
-                    true => "use more than 0".to_owned(),
-                    false => format!("use at least {least}"),
-                };
-                return Err(node.error(what, advice));
+            if value >= least {
+                return Ok(value);
             }
-            Ok(value)
+            let more =
+                if least > 0.0 { "use more than 0".to_owned() } else { format!("use at least {least}") };
+            Err(node.unfit(&format!("`{key} = {{}}` of {name}"), more))
         };
         Ok(match name {
             "normal" => {
@@ -73,9 +70,11 @@ impl Curve {
                         return Err(table.error(what, "use one of them: median = exp(mu)"));
                     }
                 };
-                let sigma = table.need("sigma", name)?;
-                let wrong = || sigma.unfit("`sigma = {}` of lognormal", "use a number of at least 0");
-                Curve::LogNormal { mu, sigma: sigma.number_in(0.0..=f64::MAX).ok_or_else(wrong)? }
+                let (of, advice) = (("sigma", name), "use a number of at least 0");
+                Curve::LogNormal {
+                    mu,
+                    sigma: table.read_needed(of, advice, |v| v.number_in(0.0..=f64::MAX))?,
+                }
             }
             _ => {
                 let table = node.table(name, &["mean", "min", "max"])?;
@@ -110,7 +109,6 @@ impl Curve {
         }
     }
 
-    /// Its density at `x`.
     fn density(self, x: f64) -> f64 {
         let bell = |z: f64, sigma: f64| {
             exp(-z * z / (2.0 * sigma * sigma)) / (sigma * (2.0 * std::f64::consts::PI).sqrt())
@@ -180,25 +178,19 @@ impl Counts {
     pub(crate) fn read(name: &str, node: SpecNode<'_>) -> Result<Self> {
         let key = if name == "poisson" { "mean" } else { "p" };
         let table = node.table(name, &[key, "min", "max"])?;
-        let of = |key: &str| format!("`{key} = {{}}` of {name}");
-        let parameter = |low: f64, high: f64| -> Result<f64> {
-            let node = table.need(key, name)?;
-            let wrong = || node.unfit(&of(key), format!("use a number from {low} to {high}"));
-            node.number_in(low..=high).ok_or_else(wrong)
+        let parameter = |low: f64, high: f64| {
+            let advice = format!("use a number from {low} to {high}");
+            table.read_needed((key, name), advice, |node| node.number_in(low..=high))
         };
         let (mut first, mut weights) = match name {
             "poisson" => poisson(parameter(0.0, MAX_MEAN)?),
             _ => (0, geometric(parameter(MIN_PROBABILITY, 1.0)?)),
         };
-        let bound = |key: &str, default: u32| {
-            let Some(node) = table.get(key) else { return Ok(default) };
-            let wrong = || node.unfit(&of(key), format!("use a whole number from 0 to {MAX_MEAN}"));
-            node.integer_in(0..=MAX_MEAN as u32).ok_or_else(wrong)
+        let bound = |key: &str| {
+            let advice = format!("use a whole number from 0 to {MAX_MEAN}");
+            table.read(key, advice, |node| node.integer_in(0..=MAX_MEAN as u32))
         };
-        let (min, max) = (bound("min", 0)?, bound("max", u32::MAX)?);
-        if min > max {
-            return Err(table.error(format!("min {min} is greater than max {max}"), "swap them"));
-        }
+        let (min, max) = node.in_order(bound("min")?.unwrap_or(0), bound("max")?.unwrap_or(u32::MAX))?;
         // Counts outside of the bounds are set to the bound.
         let mut within = Vec::new();
         let start = first.clamp(min, max);
@@ -213,7 +205,6 @@ impl Counts {
         Ok(Counts { first, table })
     }
 
-    /// The counts with their probabilities.
     pub(crate) fn outcomes(&self) -> impl Iterator<Item = (u32, f64)> {
         (self.first..).zip(self.table.probabilities().iter().copied())
     }
@@ -372,7 +363,6 @@ pub(crate) fn count(node: SpecNode<'_>, most: u64) -> Result<u64> {
     node.integer_in(1..=most).ok_or_else(|| node.unfit("{} is not a valid number of values", advice()))
 }
 
-/// Reads the exponent of a Zipf distribution.
 pub(crate) fn exponent(node: SpecNode<'_>) -> Result<f64> {
     let wrong = || node.unfit("{} is not a Zipf exponent", "use a number from 0 to 100");
     node.number_in(0.0..=100.0).ok_or_else(wrong)

@@ -166,7 +166,6 @@ enum Root {
     Condition(Condition),
 }
 
-/// A parsed expression.
 #[derive(Clone, Debug)]
 pub(crate) struct Expression {
     root: Root,

@@ -13,7 +13,6 @@ use crate::types::logical_type::LogicalType;
 /// of rows.
 pub(crate) const MAX_ELEMENTS: u32 = 4096;
 
-/// The lengths of a list.
 #[derive(Debug)]
 pub(crate) struct Lengths {
     pub table: Weights,
@@ -104,10 +103,7 @@ fn outcomes(longest: u32, node: SpecNode<'_>) -> Result<Vec<(u32, f64)>> {
         "uniform" => {
             let table = parameters.table(name, &["min", "max"])?;
             let (min, max) = (table.need("min", name)?, table.need("max", name)?);
-            let (low, high) = (length(min)?, length(max)?);
-            if low > high {
-                return Err(min.error(format!("min {low} is greater than max {high}"), "swap them"));
-            }
+            let (low, high) = min.in_order(length(min)?, length(max)?)?;
             Ok((low..=high).map(|n| (n, 1.0)).collect())
         }
         "zipf" => {
@@ -134,11 +130,8 @@ fn outcomes(longest: u32, node: SpecNode<'_>) -> Result<Vec<(u32, f64)>> {
         "normal" | "lognormal" | "exponential" => {
             let curve = Curve::read(name, parameters, &LogicalType::Double)?;
             let table = parameters.any_table(name)?;
-            let min = table.get("min").map_or(Ok(0), length)?;
-            let max = table.get("max").map_or(Ok(MAX_ELEMENTS), length)?;
-            if min > max {
-                return Err(parameters.error(format!("min {min} is greater than max {max}"), "swap them"));
-            }
+            let bound = |key: &str, default: u32| table.get(key).map_or(Ok(default), length);
+            let (min, max) = parameters.in_order(bound("min", 0)?, bound("max", MAX_ELEMENTS)?)?;
             let outcomes = curve.rounded(min, max);
             Ok(if table.get("max").is_some() { outcomes } else { trimmed(outcomes) })
         }

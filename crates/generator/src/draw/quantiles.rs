@@ -137,7 +137,6 @@ impl Quantiles {
         (step.share >= 1.0 || unit_interval(Sequence::new(draw).next()) < step.share).then_some(step)
     }
 
-    /// The whole number of `draw`.
     #[inline(always)]
     pub(crate) fn whole(&self, draw: u64) -> i128 {
         let (piece, within) = self.find(unit_interval(draw));
@@ -160,7 +159,6 @@ impl Quantiles {
         value.max(whole(self.ends.0)).min(whole(self.ends.1))
     }
 
-    /// The real number of `draw`.
     #[inline(always)]
     pub(crate) fn real(&self, draw: u64) -> f64 {
         let (piece, within) = self.find(unit_interval(draw));
@@ -292,10 +290,8 @@ fn ordered(a: Number, b: Number) -> bool {
 }
 
 fn step(table: SpecTable<'_>, kind: &LogicalType) -> Result<Option<Step>> {
-    let share = table.get("stepped").map_or(Ok(1.0), |node| {
-        let wrong = || node.unfit("`stepped = {}` is not a share", "use a number from 0 to 1");
-        node.number_in(0.0..=1.0).ok_or_else(wrong)
-    })?;
+    let share =
+        table.read("stepped", "use a number from 0 to 1", |node| node.number_in(0.0..=1.0))?.unwrap_or(1.0);
     let Some(node) = table.get("step") else { return Ok(None) };
     let wrong = || node.wrong("step", "use a positive step, in whole units of the type");
     if kind.is_whole() {
@@ -319,9 +315,9 @@ fn pieces(points: &[Point], rest: f64, unit: f64) -> Vec<(f64, Number, f64)> {
         (Number::Whole(low), Number::Whole(high)) => high.wrapping_sub(low) as u128 as f64,
         (low, high) => high.real() - low.real(),
     };
-    let last = points.windows(2).filter(|pair| pair[0].0 < pair[1].0).count();
-    let rising = points.windows(2).filter(|pair| pair[0].0 < pair[1].0);
-    rising
+    let rising = || points.windows(2).filter(|pair| pair[0].0 < pair[1].0);
+    let last = rising().count();
+    rising()
         .enumerate()
         .map(|(i, pair)| {
             let width = between(pair[0].1, pair[1].1);

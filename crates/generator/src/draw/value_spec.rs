@@ -203,7 +203,6 @@ pub(crate) struct Orphans {
 }
 
 impl Reference {
-    /// The row for a random `draw`.
     #[inline(always)]
     pub(crate) fn row(&self, draw: u64) -> u64 {
         let mut draw = draw;
@@ -238,7 +237,6 @@ pub(crate) struct UuidKey {
 }
 
 impl UuidKey {
-    /// The UUID of a row, in a job with this `seed`.
     pub(crate) fn uuid(&self, seed: u64, row: u64) -> [u8; 16] {
         uuid(Stream::new(seed ^ self.salt, self.draws, row / BLOCK_ROWS).draw(row % BLOCK_ROWS))
     }

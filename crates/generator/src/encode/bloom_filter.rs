@@ -37,7 +37,6 @@ impl Hashes {
         self.most = 0;
     }
 
-    /// Adds values.
     pub(crate) fn add(&mut self, values: PhysicalValues<'_>) {
         values.each(|value| self.hashes.push(xxh64(value, 0)));
         // From time to time, so a column with few distinct values does not keep one hash per row.

@@ -38,7 +38,6 @@ impl DictionaryPage {
         self.ends.len()
     }
 
-    /// Whether it is too large for a dictionary page.
     pub(crate) fn is_too_large(&self) -> bool {
         self.data.len() + self.ends.len() * self.prefix > DICTIONARY_BYTES
     }

@@ -6,7 +6,6 @@
 use crate::encode::thrift::varint;
 use crate::random::instruction_sets::widest;
 
-/// The bits of a level from 0 to `max`.
 pub(crate) fn bit_width(max: u32) -> usize {
     (u32::BITS - max.leading_zeros()) as usize
 }

@@ -20,7 +20,6 @@ fn is_text(leaf: &Leaf) -> bool {
     matches!(leaf.kind, LogicalType::String | LogicalType::Enum | LogicalType::Json)
 }
 
-/// A short lower bound for `low`.
 pub(crate) fn short_low(leaf: &Leaf, low: &[u8]) -> Vec<u8> {
     prefix(leaf, low).unwrap_or(low).to_vec()
 }

@@ -150,7 +150,6 @@ impl Bounds {
         }
     }
 
-    /// The bounds of both.
     pub(crate) fn union(&self, other: &Bounds) -> Bounds {
         match (self, other) {
             (Bounds::Codes(a, b), Bounds::Codes(c, d)) => Bounds::Codes(*a.min(c), *b.max(d)),

@@ -137,7 +137,6 @@ impl FromStr for Encoding {
 }
 
 impl<'a> PhysicalValues<'a> {
-    /// The number of values.
     pub(crate) fn len(self) -> usize {
         match self {
             Self::Booleans(v) => v.len(),

@@ -39,7 +39,6 @@ fn in_toml(text: String) -> String {
     }
 }
 
-/// A string with TOML quotes.
 pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
@@ -59,13 +58,11 @@ pub(crate) fn quoted(text: &str) -> String {
     out
 }
 
-/// A list of values.
 pub(crate) fn list(values: impl IntoIterator<Item = impl Display>) -> String {
     let values: Vec<String> = values.into_iter().map(|value| value.to_string()).collect();
     format!("[{}]", values.join(", "))
 }
 
-/// A table of keys and values.
 pub(crate) fn table(pairs: impl IntoIterator<Item = (impl Display, impl Display)>) -> String {
     let pairs: Vec<String> = pairs.into_iter().map(|(key, value)| format!("{key} = {value}")).collect();
     format!("{{ {} }}", pairs.join(", "))

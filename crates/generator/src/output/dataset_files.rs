@@ -41,19 +41,33 @@ impl DatasetFiles<'_> {
     /// be removed.
     pub fn make_room(&self, existing: Existing, sources: &[PathBuf]) -> Result<()> {
         remove_leftovers(self.directory, &|name| self.has(name))?;
-        let there = self.in_folder(self.directory)?;
-        if existing == Existing::Replace {
-            there.iter().try_for_each(|path| protect_sources(sources, path))?;
-            return there.iter().try_for_each(|path| remove("removing", path));
+        if existing != Existing::Replace {
+            return self.refuse();
         }
-        match there.len() {
+        let there = self.in_folder(self.directory)?;
+        there.iter().try_for_each(|path| protect_sources(sources, path))?;
+        there.iter().try_for_each(|path| remove("removing", path))
+    }
+
+    /// Refuses files of an earlier run.
+    ///
+    /// # Errors
+    /// There are some, or their directory cannot be read.
+    pub fn refuse(&self) -> Result<()> {
+        match self.in_folder(self.directory)?.len() {
             0 => Ok(()),
-            n => Err(self.in_the_way(n, "pass --overwrite to replace them, or write somewhere else")),
+            n => Err(self.in_the_way(n)),
         }
     }
 
     /// The error for `n` files of an earlier run.
-    pub(crate) fn in_the_way(&self, n: usize, advice: &str) -> Error {
+    pub(crate) fn in_the_way(&self, n: usize) -> Error {
+        let advice = match self.extension {
+            "parquet" => {
+                "pass --resume to keep complete files, --overwrite to replace all, or write somewhere else"
+            }
+            _ => "pass --overwrite to replace them, or write somewhere else",
+        };
         let files = if n == 1 { "a file".to_owned() } else { format!("{n} files") };
         let what = format!("{files} of an earlier run of {}", self.name);
         Error::spec(what, self.directory.display().to_string(), advice)
@@ -61,7 +75,7 @@ impl DatasetFiles<'_> {
 
     /// Those in `folder`, sorted.
     pub(crate) fn in_folder(&self, folder: &Path) -> Result<Vec<PathBuf>> {
-        let mut there = entries(folder)?;
+        let mut there = entries(folder, io::ErrorKind::NotFound)?;
         there.retain(|path| {
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
             // A symbolic link counts, whatever its target.
@@ -71,7 +85,6 @@ impl DatasetFiles<'_> {
         Ok(there)
     }
 
-    /// Whether `name` is the name of one of them.
     pub(crate) fn has(&self, name: &str) -> bool {
         let Some(number) = name
             .strip_prefix(self.name)
@@ -87,12 +100,12 @@ impl DatasetFiles<'_> {
     }
 }
 
-/// The entries of a directory; none if it does not exist.
-pub(crate) fn entries(directory: &Path) -> Result<Vec<PathBuf>> {
+/// The entries of a directory; none if reading it fails in the way that is `allowed`.
+pub(crate) fn entries(directory: &Path, allowed: io::ErrorKind) -> Result<Vec<PathBuf>> {
     let failed = |e: io::Error| Error::io(&e, "reading the directory", directory, None);
     match fs::read_dir(directory) {
         Ok(entries) => entries.map(|entry| entry.map(|e| e.path()).map_err(failed)).collect(),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(e) if e.kind() == allowed => Ok(Vec::new()),
         Err(e) => Err(failed(e)),
     }
 }
@@ -111,16 +124,11 @@ pub(crate) fn remove(doing: &str, path: &Path) -> Result<()> {
 /// # Errors
 /// The directory cannot be read, or a file cannot be removed.
 pub(crate) fn remove_leftovers(directory: &Path, is_ours: &dyn Fn(&str) -> bool) -> Result<()> {
-    let failed = |e: io::Error| Error::io(&e, "reading the directory", directory, None);
-    let entries = match fs::read_dir(directory) {
-        // A directory may be writable but not readable.
-        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Ok(()),
-        entries => entries.map_err(failed)?,
-    };
-    for entry in entries {
-        let entry = entry.map_err(failed)?;
-        if name_of_partial(&entry.file_name().to_string_lossy()).is_some_and(is_ours) {
-            remove("removing the partial file of a killed process", &entry.path())?;
+    // A directory may be writable but not readable.
+    for path in entries(directory, io::ErrorKind::PermissionDenied)? {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name_of_partial(&name).is_some_and(is_ours) {
+            remove("removing the partial file of a killed process", &path)?;
         }
     }
     Ok(())
@@ -183,6 +191,6 @@ mod tests {
         assert!(error.to_string().contains("would be replaced"), "{error}");
         files(dir.path(), "1/2", 0..1).make_room(Existing::Refuse, &[]).unwrap();
         whole.make_room(Existing::Replace, &[]).unwrap();
-        assert_eq!(entries(dir.path()).unwrap(), [at("other-00000.parquet")]);
+        assert_eq!(entries(dir.path(), io::ErrorKind::NotFound).unwrap(), [at("other-00000.parquet")]);
     }
 }

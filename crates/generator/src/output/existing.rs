@@ -88,7 +88,6 @@ impl Settled {
 }
 
 impl Directory<'_> {
-    /// The name of the manifest.
     pub(crate) fn manifest(&self) -> String {
         Manifest::file_name(self.files.name, self.files.part)
     }
@@ -118,10 +117,7 @@ impl Directory<'_> {
                 Settled::default()
             }
             // A manifest without files does not prevent a run.
-            Existing::Refuse => {
-                let advice = "pass --resume to keep complete files, --overwrite to replace all, or write somewhere else";
-                return Err(self.files.in_the_way(there.len(), advice));
-            }
+            Existing::Refuse => return Err(self.files.in_the_way(there.len())),
             Existing::Replace => {
                 there.iter().try_for_each(|name| self.folder.protect(earlier.sources, name))?;
                 Settled { removed: there, ..Settled::default() }

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::layout::rows::Part;
+use crate::output::dataset_files::entries;
 use crate::output::process::this_process;
 use sawmill_store::{directories::directory_of, shared_places};
 
@@ -144,20 +145,12 @@ impl LockedFiles<'_> {
 
     /// The lock files of runs that would write the same files.
     fn others(&self) -> Result<Vec<PathBuf>> {
-        let failed = |e: std::io::Error| Error::io(&e, "reading the directory", self.directory, None);
-        let mut others = Vec::new();
-        let entries = match fs::read_dir(self.directory) {
-            // For a single file, the directory may be writable but not readable.
-            Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => return Ok(others),
-            entries => entries.map_err(failed)?,
-        };
-        for entry in entries {
-            let entry = entry.map_err(failed)?;
-            let part = part_in_name(&entry.file_name().to_string_lossy(), self.name, "lock");
-            if part.is_some_and(|part| part.parts() != self.part.parts()) {
-                others.push(entry.path());
-            }
-        }
+        // For a single file, the directory may be writable but not readable.
+        let mut others = entries(self.directory, std::io::ErrorKind::PermissionDenied)?;
+        others.retain(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            part_in_name(&name, self.name, "lock").is_some_and(|part| part.parts() != self.part.parts())
+        });
         others.sort_unstable();
         Ok(others)
     }

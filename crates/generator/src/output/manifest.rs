@@ -18,7 +18,6 @@ use crate::output::lock::{PREFIX, part_infix};
 /// The version of the manifest format.
 const FORMAT: u32 = 1;
 
-/// The manifest of a directory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     /// The version of this format, 1.
@@ -50,7 +49,6 @@ pub(crate) struct Manifest {
     pub files: Vec<ManifestFile>,
 }
 
-/// A file of a manifest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ManifestFile {
     /// Its path, relative to the directory, with slashes.
@@ -113,12 +111,10 @@ impl Manifest {
         }
     }
 
-    /// The name of the manifest of a part of the dataset `name`.
     pub(crate) fn file_name(name: &str, part: Part) -> String {
         format!("{PREFIX}{name}{}.json", part_infix(part))
     }
 
-    /// Sets the complete files.
     pub(crate) fn set_files(&mut self, mut files: Vec<ManifestFile>, complete: bool) {
         files.sort_by(|a, b| (a.file, &a.name).cmp(&(b.file, &b.name)));
         self.rows = files.iter().map(|file| file.rows).sum();

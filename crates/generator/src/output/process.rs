@@ -7,7 +7,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::error::{Error, ErrorKind};
 
-/// This process.
 pub(crate) fn this_process() -> String {
     match host().as_str() {
         "" => format!("process {}", std::process::id()),

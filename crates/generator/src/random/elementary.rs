@@ -53,7 +53,6 @@ pub(crate) fn fast_exp(x: f64) -> f64 {
     power * f64::from_bits(shifted.to_bits().wrapping_add(1023) << 52)
 }
 
-/// `x` to the power of `y`.
 pub(crate) fn pow(x: f64, y: f64) -> f64 {
     libm::pow(x, y)
 }

@@ -52,7 +52,6 @@ impl Zipf {
         Weights::new(&weights).ok().map(|table| Self { s, table, buckets })
     }
 
-    /// The rank for a random `draw`.
     #[inline(always)]
     pub(crate) fn rank(&self, draw: u64) -> u64 {
         let bucket = self.buckets[self.table.pick_fine(draw) as usize];

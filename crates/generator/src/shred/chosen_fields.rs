@@ -13,7 +13,6 @@ pub(crate) struct ChosenFields {
 }
 
 impl ChosenFields {
-    /// All fields of `dataset`.
     pub(crate) fn all(dataset: &Dataset) -> Self {
         let mut leaves = Vec::new();
         dataset.each_leaf(&mut |_, _| leaves.push(true));

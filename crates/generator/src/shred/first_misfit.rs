@@ -30,7 +30,6 @@ impl FirstMisfit {
     }
 }
 
-/// A misfit and its position.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MisfitAt {
     /// The row, numbered over the whole dataset.
@@ -41,7 +40,6 @@ pub(crate) struct MisfitAt {
 }
 
 impl MisfitAt {
-    /// The error for the column `leaf` of `field`.
     pub(crate) fn error(&self, field: &Field, leaf: &Leaf) -> Error {
         let place = format!("field {}, row {}", field.path, self.row);
         Error::spec(self.misfit.described(&leaf.kind), place, self.misfit.advice(&leaf.values))

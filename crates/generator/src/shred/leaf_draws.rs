@@ -343,7 +343,6 @@ fn of_ranks(leaf: &Leaf, ranked: &Ranked, draws: &Draws<'_>, out: &mut ValueBuff
     }
 }
 
-/// Appends the keys of `rows`.
 fn keys(key: &ReferencedKey, draws: &Draws<'_>, rows: &[u64], out: &mut ValueBuffer) {
     let mut next = rows.iter().copied();
     let mut next = || next.next().unwrap_or(0);

@@ -43,7 +43,6 @@ impl OperandValues {
         }
     }
 
-    /// The last value.
     pub(crate) fn last(&self) -> Values {
         self.values.len().checked_sub(1).map_or_else(Values::default, |last| self.values.at(&[last as u32]))
     }

@@ -92,7 +92,6 @@ macro_rules! on_each {
 }
 
 impl ValueBuffer {
-    /// An empty buffer for the values of `leaf`.
     pub(crate) fn new(leaf: &Leaf) -> Self {
         match (&leaf.values, leaf.physical) {
             (ValueSpec::PersonName, _) => ValueBuffer::Names(Vec::new()),

@@ -40,7 +40,7 @@ pub const BUILT_IN: &[(&str, &str)] = &[
 ];
 
 /// A validated dataset, ready to generate.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Dataset {
     pub(crate) name: String,
     pub(crate) rows: Option<u64>,
@@ -226,7 +226,6 @@ impl Leaf {
     }
 }
 
-/// The text of the spec in a file.
 fn spec_text(path: &Path) -> Result<String> {
     sawmill_store::read_text(path).map_err(|error| {
         let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
@@ -372,7 +371,6 @@ impl Dataset {
         self.order.iter().filter_map(move |place| Some((*place, *all.get(*place)?)))
     }
 
-    /// The leaf `index` and its field.
     pub(crate) fn leaf(&self, index: usize) -> Option<(&Field, &Leaf)> {
         let mut found = None;
         self.each_leaf(&mut |field, leaf| {
@@ -427,7 +425,6 @@ impl Dataset {
         self.drawn_fields().for_each(|(_, field)| field.each_leaf(visit));
     }
 
-    /// Calls `change` with each leaf.
     pub(crate) fn each_leaf_mut(&mut self, change: &mut dyn FnMut(&mut Leaf)) {
         fn change_fields(fields: &mut [Field], change: &mut dyn FnMut(&mut Leaf)) {
             for field in fields {

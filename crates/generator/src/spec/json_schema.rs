@@ -57,9 +57,9 @@ fn schema(text: &str, shapes: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::draw::copula::MAX_BEFORE;
+    use crate::draw::copula::{MAX_BEFORE, MAX_LAG};
     use crate::draw::lengths::{LENGTHS, MAX_ELEMENTS};
-    use crate::draw::text::localized::KINDS;
+    use crate::draw::text::localized::kinds;
     use crate::draw::value_spec::reader::VALUES;
     use crate::spec::reader::GROUP_KEYS;
     use crate::types::logical_type::{MAX_DIGITS, MAX_WIDTH, leaf_types};
@@ -92,7 +92,7 @@ mod tests {
             };
             one_of(part).iter().map(|form| name(form).unwrap()).collect()
         };
-        assert_eq!(named("values"), [&VALUES[..], &KINDS].concat());
+        assert_eq!(named("values"), VALUES.split_whitespace().chain(kinds()).collect::<Vec<_>>());
         assert_eq!(named("length"), LENGTHS);
     }
 
@@ -110,5 +110,6 @@ mod tests {
         assert_eq!(most("list", "size"), u64::from(MAX_ELEMENTS));
         let member = &schema["properties"]["copula"]["items"]["properties"];
         assert_eq!(member["autocorrelation"]["maximum"].as_f64(), Some(MAX_BEFORE));
+        assert_eq!(member["lag"]["maximum"].as_u64(), Some(MAX_LAG));
     }
 }

@@ -291,10 +291,7 @@ impl<'a> Reader<'a> {
             fields,
             hidden: self.hidden,
             order,
-            chain: None,
             present,
-            copula: None,
-            present_ranked: None,
             leaves: self.columns,
             text_hash: self.folder.sum(),
             files: self.folder.files(),
@@ -307,7 +304,7 @@ impl<'a> Reader<'a> {
                 Some(Derived::Changes(changes, _)) => Some(changes.clone()),
                 _ => None,
             },
-            maker: None,
+            ..Dataset::default()
         };
         let operands: HashSet<usize> = self.operands.into_iter().collect();
         let mut is_chain = false;

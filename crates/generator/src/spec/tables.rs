@@ -32,7 +32,6 @@ const MAX_TABLES: usize = 1000;
 /// The longest chain of parents.
 pub(crate) const MAX_PARENTS: usize = 32;
 
-/// The tables of a spec.
 pub(crate) struct Tables<'a> {
     tables: Vec<(&'a str, SpecTable<'a>)>,
     folder: &'a SpecFolder<'a>,
@@ -72,7 +71,6 @@ impl<'a> Tables<'a> {
         self.table(name).is_some()
     }
 
-    /// The dataset of the table `name`.
     pub(crate) fn dataset(&self, name: &str, depth: usize) -> Result<Arc<Dataset>> {
         self.with_column(name, "", depth)
     }

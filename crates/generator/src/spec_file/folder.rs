@@ -12,6 +12,15 @@ use xxhash_rust::xxh3::Xxh3;
 /// The most bytes of a file that a spec names.
 const MAX_BYTES: u64 = 256 << 20;
 
+/// Whether a file is a Parquet file by its name.
+pub(crate) fn is_parquet(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("parquet"))
+}
+
+fn refused<T>(what: String) -> io::Result<T> {
+    Err(io::Error::new(io::ErrorKind::InvalidInput, what))
+}
+
 /// The folder of a spec; for a spec without a file, the working directory.
 pub(crate) struct SpecFolder<'a> {
     directory: Option<&'a Path>,
@@ -20,30 +29,40 @@ pub(crate) struct SpecFolder<'a> {
 }
 
 impl<'a> SpecFolder<'a> {
-    /// The folder of the spec in `text`.
     pub(crate) fn new(directory: Option<&'a Path>, text: &str) -> Self {
         let mut sum = Xxh3::new();
         sum.update(text.as_bytes());
         Self { directory, sum: RefCell::new(sum), read: RefCell::default() }
     }
 
-    /// The path of the file `name`.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.map_or_else(|| PathBuf::from(name), |directory| directory.join(name))
     }
 
-    /// Reads the file `name`, a regular file in the folder or below it.
+    /// Reads the text file `name`, a regular file in the folder or below it.
     pub(crate) fn read(&self, name: &str) -> io::Result<String> {
-        let text = self.read_confined(name)?;
-        self.read.borrow_mut().push(self.path(name));
-        let mut sum = self.sum.borrow_mut();
-        sum.update(&(text.len() as u64).to_le_bytes());
-        sum.update(text.as_bytes());
-        Ok(text)
+        let (path, bytes) = self.read_bytes(name)?;
+        if is_parquet(&path) {
+            let csv = path.with_extension("csv");
+            let command = format!("sawmill convert '{}' --out '{}'", path.display(), csv.display());
+            return refused(format!(
+                "it is a Parquet file, not text; name the CSV file that `{command}` makes"
+            ));
+        }
+        String::from_utf8(bytes).or_else(|_| refused("it is not UTF-8".to_owned()))
     }
 
-    fn read_confined(&self, name: &str) -> io::Result<String> {
-        let refused = |what: String| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    /// Reads the file `name`, and tells where it lies.
+    pub(crate) fn read_bytes(&self, name: &str) -> io::Result<(PathBuf, Vec<u8>)> {
+        let (path, bytes) = self.read_confined(name)?;
+        self.read.borrow_mut().push(self.path(name));
+        let mut sum = self.sum.borrow_mut();
+        sum.update(&(bytes.len() as u64).to_le_bytes());
+        sum.update(&bytes);
+        Ok((path, bytes))
+    }
+
+    fn read_confined(&self, name: &str) -> io::Result<(PathBuf, Vec<u8>)> {
         let is_inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
         if !Path::new(name).components().all(is_inside) {
             return refused("the name leads out of the folder of the spec".to_owned());
@@ -59,19 +78,12 @@ impl<'a> SpecFolder<'a> {
         if !path.metadata()?.is_file() {
             return refused("it is not a regular file".to_owned());
         }
-        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("parquet")) {
-            let csv = path.with_extension("csv");
-            let command = format!("sawmill convert '{}' --out '{}'", path.display(), csv.display());
-            return refused(format!(
-                "it is a Parquet file, not text; name the CSV file that `{command}` makes"
-            ));
-        }
-        let mut text = String::new();
-        let read = File::open(&path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+        let mut bytes = Vec::new();
+        let read = File::open(&path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
         if read as u64 > MAX_BYTES {
             return refused(format!("it has more than {} MiB", MAX_BYTES >> 20));
         }
-        Ok(text)
+        Ok((path, bytes))
     }
 
     /// The files that were read.

@@ -3,15 +3,15 @@
 //! A [`SpecNode`] is a value with its position in the text; a [`SpecTable`] is a table whose keys have been
 //! checked. All errors of specs are made here, so that each names line, column and the path of the field.
 
+use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use toml::value::Datetime;
 
-use crate::error::{Error, Result};
+use crate::error::{Complaint, Error, Result};
 
-/// A place in the file.
 #[derive(Clone, Copy, Debug)]
 struct Place<'a> {
     text: &'a str,
@@ -21,14 +21,12 @@ struct Place<'a> {
     path: &'a str,
 }
 
-/// A value in the file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SpecNode<'a> {
     value: &'a DeValue<'a>,
     place: Place<'a>,
 }
 
-/// A table in the file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SpecTable<'a> {
     table: &'a DeTable<'a>,
@@ -76,6 +74,19 @@ impl<'a> SpecNode<'a> {
     /// An error about this value.
     pub(crate) fn error(self, what: impl Into<String>, advice: impl Into<String>) -> Error {
         self.place.error(what, advice)
+    }
+
+    /// The error that a complaint becomes at this value.
+    pub(crate) fn complain(self, (what, advice): Complaint) -> Error {
+        self.error(what, advice)
+    }
+
+    /// The least and the greatest value of a range; an error if they are in the wrong order.
+    pub(crate) fn in_order<T: PartialOrd + Display>(self, min: T, max: T) -> Result<(T, T)> {
+        match min <= max {
+            true => Ok((min, max)),
+            false => Err(self.error(format!("min {min} is greater than max {max}"), "swap them")),
+        }
     }
 
     /// An error about this value; `what` has it in place of `{}`.
@@ -133,7 +144,6 @@ impl<'a> SpecNode<'a> {
         T::try_from(self.integer()?).ok().filter(|n| range.contains(n))
     }
 
-    /// A number within `range`.
     pub(crate) fn number_in(self, range: RangeInclusive<f64>) -> Option<f64> {
         self.number().filter(|n| range.contains(n))
     }
@@ -174,7 +184,6 @@ impl<'a> SpecNode<'a> {
 }
 
 impl<'a> SpecTable<'a> {
-    /// The root table of the file.
     pub(crate) fn root(table: &'a DeTable<'a>, text: &'a str) -> Self {
         SpecTable { table, place: Place { start: 0, text, path: "" } }
     }
@@ -237,7 +246,6 @@ impl<'a> SpecTable<'a> {
         read(node).ok_or_else(|| node.wrong(key, advice))
     }
 
-    /// Whether `key` is `true`.
     pub(crate) fn flag(self, key: &str) -> Result<bool> {
         Ok(self.read(key, "use true or false", SpecNode::boolean)?.unwrap_or(false))
     }

@@ -43,46 +43,30 @@ pub(crate) struct Source {
     open: fn(Session, Range<u64>) -> Batches,
 }
 
-macro_rules! source {
-    ($table:ident, $arrow:ident) => {
-        Source {
+macro_rules! sources {
+    ($($table:ident $arrow:ident),* $(,)?) => {
+        [$(Source {
             table: DsTable::$table,
             schema: ds::$arrow::schema_ref,
             open: |session, keys| {
                 let rows = ds::$arrow::new(session).with_source_row_range(keys.start + 1, keys.end);
                 Box::new(rows.with_batch_size(BATCH_ROWS))
             },
-        }
+        }),*]
     };
 }
 
 /// All tables, each after the tables that it refers to.
-pub(crate) static SOURCES: [Source; 24] = [
-    source!(DateDim, DateDimArrow),
-    source!(TimeDim, TimeDimArrow),
-    source!(IncomeBand, IncomeBandArrow),
-    source!(Reason, ReasonArrow),
-    source!(ShipMode, ShipModeArrow),
-    source!(Warehouse, WarehouseArrow),
-    source!(CustomerDemographics, CustomerDemographicsArrow),
-    source!(HouseholdDemographics, HouseholdDemographicsArrow),
-    source!(CustomerAddress, CustomerAddressArrow),
-    source!(Customer, CustomerArrow),
-    source!(Item, ItemArrow),
-    source!(Promotion, PromotionArrow),
-    source!(CatalogPage, CatalogPageArrow),
-    source!(CallCenter, CallCenterArrow),
-    source!(Store, StoreArrow),
-    source!(WebSite, WebSiteArrow),
-    source!(WebPage, WebPageArrow),
-    source!(Inventory, InventoryArrow),
-    source!(StoreSales, StoreSalesArrow),
-    source!(StoreReturns, StoreReturnsArrow),
-    source!(CatalogSales, CatalogSalesArrow),
-    source!(CatalogReturns, CatalogReturnsArrow),
-    source!(WebSales, WebSalesArrow),
-    source!(WebReturns, WebReturnsArrow),
-];
+pub(crate) static SOURCES: [Source; 24] = sources! {
+    DateDim DateDimArrow, TimeDim TimeDimArrow, IncomeBand IncomeBandArrow, Reason ReasonArrow,
+    ShipMode ShipModeArrow, Warehouse WarehouseArrow, CustomerDemographics CustomerDemographicsArrow,
+    HouseholdDemographics HouseholdDemographicsArrow, CustomerAddress CustomerAddressArrow,
+    Customer CustomerArrow, Item ItemArrow, Promotion PromotionArrow, CatalogPage CatalogPageArrow,
+    CallCenter CallCenterArrow, Store StoreArrow, WebSite WebSiteArrow, WebPage WebPageArrow,
+    Inventory InventoryArrow, StoreSales StoreSalesArrow, StoreReturns StoreReturnsArrow,
+    CatalogSales CatalogSalesArrow, CatalogReturns CatalogReturnsArrow, WebSales WebSalesArrow,
+    WebReturns WebReturnsArrow,
+};
 
 /// The names of all tables, in TPC-DS's spelling.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {

@@ -1,6 +1,5 @@
 //! Appends the values of Arrow batches to the pages.
 
-use std::fmt;
 use std::ops::Range;
 
 use arrow_array::cast::AsArray;
@@ -16,7 +15,6 @@ use crate::shred::block::LeafBuffer;
 use crate::shred::value_buffer::{ByteStrings, ValueBuffer};
 use crate::tpcds::Batches;
 
-/// The rows of a chunk.
 pub(crate) struct Rows {
     batches: Batches,
     batch: Option<RecordBatch>,
@@ -42,12 +40,6 @@ impl Rows {
         let start = self.at;
         self.at += self.batch.as_ref().map_or(0, |batch| (batch.num_rows() - start).min(most));
         start..self.at
-    }
-}
-
-impl fmt::Debug for Rows {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rows").field("at", &self.at).finish_non_exhaustive()
     }
 }
 

@@ -1,10 +1,7 @@
 //! The columns of each table: names and types as in TPC-H, the dictionaries of columns with few values.
 
-use std::ops::RangeInclusive;
-
 use crate::benchmark::columns::{Column, listed, listed_numbers};
 use crate::draw::value_spec::ValueSpec;
-use crate::tpch::TpchTable;
 use crate::tpch::lists::{Lists, WordList};
 use crate::types::logical_type::{LogicalType, Physical};
 
@@ -39,112 +36,98 @@ fn numbers(name: &str, kind: LogicalType, values: impl Iterator<Item = i64>) -> 
     Column::new(name, kind, values)
 }
 
-fn listed_int32(name: &str, values: RangeInclusive<i64>) -> Column {
-    numbers(name, INT32, values)
-}
-
-fn listed_int64(name: &str, values: RangeInclusive<i64>) -> Column {
-    numbers(name, INT64, values)
-}
-
-/// Hundredths.
-fn listed_money(name: &str, values: impl Iterator<Item = i64>) -> Column {
-    numbers(name, MONEY, values)
-}
-
 fn date(name: &str) -> Column {
     numbers(name, LogicalType::Date, (FIRST_DAY..FIRST_DAY + DAYS).map(i64::from))
 }
 
-/// Words of a list, equally likely.
-fn words(name: &str, list: &WordList) -> Column {
-    let entries = list.words().iter().map(|word| (word.as_bytes().to_vec(), 1.0));
-    Column::new(name, LogicalType::String, listed(entries.collect()))
-}
-
-/// Words of a list with their weights, in its order.
-fn weighted(name: &str, list: &WordList, weights: &[f64]) -> Column {
-    let entries = list.words().iter().map(|word| word.as_bytes().to_vec()).zip(weights.iter().copied());
+/// Words of a list with their weights, in its order; without weights, equally likely.
+fn words(name: &str, list: &WordList, weights: &[f64]) -> Column {
+    let weights = weights.iter().copied().chain(std::iter::repeat(1.0));
+    let entries = list.words().iter().map(|word| word.as_bytes().to_vec()).zip(weights);
     Column::new(name, LogicalType::String, listed(entries.collect()))
 }
 
 /// The columns of a table, in order.
-pub(crate) fn columns(table: TpchTable) -> Vec<Column> {
+pub(crate) fn columns(table: &str) -> Vec<Column> {
     let lists = Lists::get();
     match table {
-        TpchTable::Region => {
-            vec![listed_int64("r_regionkey", 0..=4), words("r_name", &lists.regions), text("r_comment", 70.0)]
+        "region" => {
+            vec![
+                numbers("r_regionkey", INT64, 0..=4),
+                words("r_name", &lists.regions, &[]),
+                text("r_comment", 70.0),
+            ]
         }
-        TpchTable::Nation => vec![
-            listed_int64("n_nationkey", 0..=24),
-            words("n_name", &lists.nations),
-            listed_int64("n_regionkey", 0..=4),
+        "nation" => vec![
+            numbers("n_nationkey", INT64, 0..=24),
+            words("n_name", &lists.nations, &[]),
+            numbers("n_regionkey", INT64, 0..=4),
             text("n_comment", 75.0),
         ],
-        TpchTable::Supplier => vec![
+        "supplier" => vec![
             key("s_suppkey"),
             text("s_name", 18.0),
             text("s_address", 25.0),
-            listed_int64("s_nationkey", 0..=24),
+            numbers("s_nationkey", INT64, 0..=24),
             text("s_phone", 15.0),
             money("s_acctbal"),
             text("s_comment", 62.5),
         ],
-        TpchTable::Customer => vec![
+        "customer" => vec![
             key("c_custkey"),
             text("c_name", 18.0),
             text("c_address", 25.0),
-            listed_int64("c_nationkey", 0..=24),
+            numbers("c_nationkey", INT64, 0..=24),
             text("c_phone", 15.0),
             money("c_acctbal"),
-            words("c_mktsegment", &lists.segments),
+            words("c_mktsegment", &lists.segments, &[]),
             text("c_comment", 72.5),
         ],
-        TpchTable::Part => vec![
+        "part" => vec![
             key("p_partkey"),
             text("p_name", 32.8),
-            words("p_mfgr", &lists.manufacturers),
-            words("p_brand", &lists.brands),
-            words("p_type", &lists.part_types),
-            listed_int32("p_size", 1..=50),
-            words("p_container", &lists.containers),
+            words("p_mfgr", &lists.manufacturers, &[]),
+            words("p_brand", &lists.brands, &[]),
+            words("p_type", &lists.part_types, &[]),
+            numbers("p_size", INT32, 1..=50),
+            words("p_container", &lists.containers, &[]),
             money("p_retailprice"),
             text("p_comment", 13.5),
         ],
-        TpchTable::PartSupp => vec![
+        "partsupp" => vec![
             key("ps_partkey"),
             key("ps_suppkey"),
-            listed_int32("ps_availqty", 1..=9999),
+            numbers("ps_availqty", INT32, 1..=9999),
             money("ps_supplycost"),
             text("ps_comment", 123.5),
         ],
-        TpchTable::Orders => vec![
+        "orders" => vec![
             key("o_orderkey"),
             key("o_custkey"),
-            weighted("o_orderstatus", &lists.statuses, &[48.6, 48.8, 2.6]),
+            words("o_orderstatus", &lists.statuses, &[48.6, 48.8, 2.6]),
             money("o_totalprice"),
             date("o_orderdate"),
-            words("o_orderpriority", &lists.priorities),
+            words("o_orderpriority", &lists.priorities, &[]),
             text("o_clerk", 15.0),
-            listed_int32("o_shippriority", 0..=0),
+            numbers("o_shippriority", INT32, 0..=0),
             text("o_comment", 48.5),
         ],
-        TpchTable::LineItem => vec![
+        _ => vec![
             key("l_orderkey"),
             key("l_partkey"),
             key("l_suppkey"),
-            listed_int32("l_linenumber", 1..=7),
-            listed_money("l_quantity", (1..=50).map(|quantity| quantity * 100)),
+            numbers("l_linenumber", INT32, 1..=7),
+            numbers("l_quantity", MONEY, (1..=50).map(|quantity| quantity * 100)),
             money("l_extendedprice"),
-            listed_money("l_discount", 0..=10),
-            listed_money("l_tax", 0..=8),
-            weighted("l_returnflag", &lists.flags, &[24.7, 50.6, 24.7]),
-            weighted("l_linestatus", &lists.line_statuses, &[50.0, 50.0]),
+            numbers("l_discount", MONEY, 0..=10),
+            numbers("l_tax", MONEY, 0..=8),
+            words("l_returnflag", &lists.flags, &[24.7, 50.6, 24.7]),
+            words("l_linestatus", &lists.line_statuses, &[50.0, 50.0]),
             date("l_shipdate"),
             date("l_commitdate"),
             date("l_receiptdate"),
-            words("l_shipinstruct", &lists.instructions),
-            words("l_shipmode", &lists.modes),
+            words("l_shipinstruct", &lists.instructions, &[]),
+            words("l_shipmode", &lists.modes, &[]),
             text("l_comment", 26.5),
         ],
     }

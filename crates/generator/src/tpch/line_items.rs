@@ -15,7 +15,6 @@ use crate::shred::value_buffer::ValueBuffer;
 use crate::tpch::lists::{Lists, WordList};
 use crate::tpch::text::Comments;
 
-/// The most line items of an order.
 const MAX_LINES: usize = 7;
 /// Days from the first date to the day on which an order may be placed last.
 const ORDER_DAYS: u64 = 2557 - 121 - 30;
@@ -121,7 +120,6 @@ impl Lines {
         Line { quantity, discount, tax, part, price: price * i64::from(quantity), shipped }
     }
 
-    /// Ends an order.
     #[inline]
     pub(crate) fn next_order(&mut self) {
         for stream in [&mut self.quantity, &mut self.discount, &mut self.tax, &mut self.shipped] {
@@ -177,7 +175,6 @@ struct LineItem {
     mode: u32,
 }
 
-/// The line items of some orders.
 #[derive(Debug)]
 pub(crate) struct LineItems {
     /// The order of the next line item, counted from 1, and the last one.

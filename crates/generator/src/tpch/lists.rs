@@ -1,6 +1,6 @@
 //! The columns of words that TPC-H lists: sorted, with the index of each word.
 
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use tpchgen::distribution::{Distribution, Distributions};
 
@@ -14,10 +14,6 @@ impl WordList {
         words.sort();
         words.dedup();
         WordList(words)
-    }
-
-    fn from_values(distribution: &Distribution) -> Self {
-        Self::new(distribution.get_values().iter().map(|word| (*word).to_owned()))
     }
 
     pub(crate) fn words(&self) -> &[String] {
@@ -36,46 +32,40 @@ impl WordList {
     }
 }
 
-/// All lists.
-#[derive(Debug)]
-pub(crate) struct Lists {
-    pub regions: WordList,
-    pub nations: WordList,
-    pub segments: WordList,
-    pub manufacturers: WordList,
-    pub brands: WordList,
-    pub part_types: WordList,
-    pub containers: WordList,
-    pub statuses: WordList,
-    pub priorities: WordList,
-    pub flags: WordList,
-    pub line_statuses: WordList,
-    pub instructions: WordList,
-    pub modes: WordList,
+/// Declares the lists, each made of these words.
+macro_rules! lists {
+    ($($name:ident: $words:expr,)*) => {
+        #[derive(Debug)]
+        pub(crate) struct Lists {
+            $(pub $name: WordList,)*
+        }
+
+        impl Lists {
+            /// The lists, made at the first call.
+            pub(crate) fn get() -> &'static Lists {
+                static LISTS: LazyLock<Lists> = LazyLock::new(|| Lists { $($name: WordList::new($words),)* });
+                &LISTS
+            }
+        }
+    };
 }
 
-impl Lists {
-    /// The lists, made at the first call.
-    pub(crate) fn get() -> &'static Lists {
-        static LISTS: OnceLock<Lists> = OnceLock::new();
-        LISTS.get_or_init(|| {
-            let known = Distributions::static_default();
-            let letters = |letters: &str| WordList::new(letters.chars().map(String::from));
-            Lists {
-                regions: WordList::from_values(known.regions()),
-                nations: WordList::from_values(known.nations()),
-                segments: WordList::from_values(known.market_segments()),
-                manufacturers: WordList::new((1..=5).map(|m| format!("Manufacturer#{m}"))),
-                brands: WordList::new((1..=5).flat_map(|m| (1..=5).map(move |n| format!("Brand#{m}{n}")))),
-                part_types: WordList::from_values(known.part_types()),
-                containers: WordList::from_values(known.part_containers()),
-                statuses: letters("FOP"),
-                priorities: WordList::from_values(known.order_priority()),
-                flags: letters("ANR"),
-                line_statuses: letters("FO"),
-                instructions: WordList::from_values(known.ship_instructions()),
-                modes: WordList::from_values(known.ship_modes()),
-            }
-        })
-    }
+lists! {
+    regions: values(Distributions::regions),
+    nations: values(Distributions::nations),
+    segments: values(Distributions::market_segments),
+    manufacturers: (1..=5).map(|m| format!("Manufacturer#{m}")),
+    brands: (1..=5).flat_map(|m| (1..=5).map(move |n| format!("Brand#{m}{n}"))),
+    part_types: values(Distributions::part_types),
+    containers: values(Distributions::part_containers),
+    statuses: "FOP".chars().map(String::from),
+    priorities: values(Distributions::order_priority),
+    flags: "ANR".chars().map(String::from),
+    line_statuses: "FO".chars().map(String::from),
+    instructions: values(Distributions::ship_instructions),
+    modes: values(Distributions::ship_modes),
+}
+
+fn values(of: fn(&'static Distributions) -> &'static Distribution) -> Vec<String> {
+    of(Distributions::static_default()).get_values().iter().map(|word| (*word).to_owned()).collect()
 }

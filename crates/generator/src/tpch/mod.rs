@@ -17,35 +17,12 @@ mod text;
 use crate::benchmark::columns::Column;
 use crate::shred::row_maker::RowMaker;
 
-/// A table of TPC-H.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TpchTable {
-    Region,
-    Nation,
-    Supplier,
-    Customer,
-    Part,
-    PartSupp,
-    Orders,
-    LineItem,
-}
+/// The names of all tables, each after the tables that it refers to.
+pub(crate) const TABLES: [&str; 8] =
+    ["region", "nation", "supplier", "customer", "part", "partsupp", "orders", "lineitem"];
 
-impl TpchTable {
-    /// All tables with their names in TPC-H, in lower case, each after the tables that it refers to.
-    pub(crate) const ALL: [(&'static str, Self); 8] = [
-        ("region", Self::Region),
-        ("nation", Self::Nation),
-        ("supplier", Self::Supplier),
-        ("customer", Self::Customer),
-        ("part", Self::Part),
-        ("partsupp", Self::PartSupp),
-        ("orders", Self::Orders),
-        ("lineitem", Self::LineItem),
-    ];
-}
-
-/// The columns of a table at a scale factor, the number of its rows, and their maker.
-pub(crate) fn table(table: TpchTable, scale: f64) -> (Vec<Column>, u64, Box<dyn RowMaker>) {
+/// The columns of one of [`TABLES`] at a scale factor, the number of its rows, and their maker.
+pub(crate) fn table(table: &str, scale: f64) -> (Vec<Column>, u64, Box<dyn RowMaker>) {
     let (rows, maker) = tables::maker(table, scale);
     (columns::columns(table), rows, maker)
 }

@@ -16,7 +16,6 @@ use crate::tpch::text::Comments;
 const CUSTOMERS: f64 = 150_000.0;
 const CLERKS: f64 = 1000.0;
 
-/// Some orders.
 #[derive(Debug)]
 pub(crate) struct Orders {
     /// The next order, counted from 1, and the last one.

@@ -1,6 +1,6 @@
 //! Each table: how many rows it has, where its chunks begin, and how its rows become column values.
 
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::io::Write;
 use std::sync::LazyLock;
 
@@ -15,7 +15,6 @@ use crate::benchmark::Benchmark;
 use crate::benchmark::rows::{Chunk, ChunkRows, Maker, Table};
 use crate::shred::block::LeafBuffer;
 use crate::shred::value_buffer::ValueBuffer;
-use crate::tpch::TpchTable;
 use crate::tpch::line_items::LineItems;
 use crate::tpch::lists::Lists;
 use crate::tpch::orders::Orders;
@@ -25,49 +24,46 @@ use crate::tpch::text::Comments;
 /// the right ones.
 static NO_TEXT: LazyLock<TextPool> = LazyLock::new(|| TextPool::new(1024, Distributions::static_default()));
 
+/// The rows of a table that `tpchgen` divides into parts, with comments of this average length, drawn by a seed.
+macro_rules! divided {
+    ($generator:ident($scale:ident), $append:ident, $changed:expr, $seed:literal, $average:literal) => {
+        even($generator::calculate_row_count($scale, 1, 1), 1, move |chunk| {
+            let (part, parts) = (chunk.part(), chunk.division.chunks);
+            let generator = $generator::new_with_distributions_and_text_pool;
+            let rows = generator($scale, part, parts, known(), &NO_TEXT).iter();
+            Rows { rows, append: $append, changed: $changed, comments: comments($seed, $average, 1, chunk) }
+        })
+    };
+}
+
 /// The number of rows of a table, and their maker.
-pub(crate) fn maker(table: TpchTable, scale: f64) -> Maker {
+pub(crate) fn maker(table: &str, scale: f64) -> Maker {
     match table {
-        TpchTable::Region => even(5, 1, |chunk| {
+        "region" => even(5, 1, |chunk| {
             let rows = RegionGenerator::new_with_distributions_and_text_pool(known(), &NO_TEXT).iter();
-            Rows { rows, append: region, comments: comments(1_500_869_201, 72, 1, chunk) }
+            Rows { rows, append: region, changed: |_| None, comments: comments(1_500_869_201, 72, 1, chunk) }
         }),
-        TpchTable::Nation => even(25, 1, |chunk| {
+        "nation" => even(25, 1, |chunk| {
             let rows = NationGenerator::new_with_distributions_and_text_pool(known(), &NO_TEXT).iter();
-            Rows { rows, append: nation, comments: comments(606_179_079, 72, 1, chunk) }
+            Rows { rows, append: nation, changed: |_| None, comments: comments(606_179_079, 72, 1, chunk) }
         }),
-        TpchTable::Supplier => even(SupplierGenerator::calculate_row_count(scale, 1, 1), 1, move |chunk| {
-            let (part, parts) = (chunk.part(), chunk.division.chunks);
-            let generator = SupplierGenerator::new_with_distributions_and_text_pool;
-            let rows = generator(scale, part, parts, known(), &NO_TEXT).iter();
-            Suppliers { rows, comments: comments(1_341_315_363, 63, 1, chunk) }
-        }),
-        TpchTable::Customer => even(CustomerGenerator::calculate_row_count(scale, 1, 1), 1, move |chunk| {
-            let (part, parts) = (chunk.part(), chunk.division.chunks);
-            let generator = CustomerGenerator::new_with_distributions_and_text_pool;
-            let rows = generator(scale, part, parts, known(), &NO_TEXT).iter();
-            Rows { rows, append: customer, comments: comments(1_335_826_707, 73, 1, chunk) }
-        }),
-        TpchTable::Part => even(PartGenerator::calculate_row_count(scale, 1, 1), 1, move |chunk| {
-            let (part_index, parts) = (chunk.part(), chunk.division.chunks);
-            let generator = PartGenerator::new_with_distributions_and_text_pool;
-            let rows = generator(scale, part_index, parts, known(), &NO_TEXT).iter();
-            Rows { rows, append: part, comments: comments(804_159_733, 14, 1, chunk) }
-        }),
-        TpchTable::PartSupp => even(PartGenerator::calculate_row_count(scale, 1, 1), 4, move |chunk| {
+        "supplier" => divided!(SupplierGenerator(scale), supplier, judged, 1_341_315_363, 63),
+        "customer" => divided!(CustomerGenerator(scale), customer, |_| None, 1_335_826_707, 73),
+        "part" => divided!(PartGenerator(scale), part, |_| None, 804_159_733, 14),
+        "partsupp" => even(PartGenerator::calculate_row_count(scale, 1, 1), 4, move |chunk| {
             let (part, parts) = (chunk.part(), chunk.division.chunks);
             let rows = PartSuppGenerator::new_with_text_pool(scale, part, parts, &NO_TEXT).iter();
-            Rows { rows, append: part_supplier, comments: comments(1_961_692_154, 124, 4, chunk) }
+            let comments = comments(1_961_692_154, 124, 4, chunk);
+            Rows { rows, append: part_supplier, changed: |_| None, comments }
         }),
-        TpchTable::Orders => even(orders(scale), 1, move |chunk: Chunk| Orders::new(scale, chunk.keys())),
-        TpchTable::LineItem => {
+        "orders" => even(orders(scale), 1, move |chunk: Chunk| Orders::new(scale, chunk.keys())),
+        _ => {
             let open = move |chunk: Chunk| LineItems::new(scale, chunk.keys());
             Table::counted(Benchmark::TpcH, orders(scale), count_line_items, open)
         }
     }
 }
 
-/// The number of orders.
 fn orders(scale: f64) -> i64 {
     OrderGenerator::calculate_row_count(scale, 1, 1)
 }
@@ -81,7 +77,6 @@ fn even<R: ChunkRows + 'static>(
     Table::even(Benchmark::TpcH, keys, rows_a_key, open)
 }
 
-/// The comments of a chunk.
 fn comments(seed: u64, average: i32, rows_a_key: usize, chunk: Chunk) -> Comments {
     Comments::new(seed, average, rows_a_key, chunk.keys().start)
 }
@@ -94,55 +89,27 @@ fn known() -> &'static Distributions {
 struct Rows<I: Iterator> {
     rows: I,
     append: fn(row: &I::Item, leaves: &mut [LeafBuffer]),
+    /// The comment of `tpchgen`, if it differs from the text.
+    changed: fn(row: &I::Item) -> Option<&str>,
     comments: Comments,
-}
-
-impl<I: Iterator> fmt::Debug for Rows<I> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rows").field("comments", &self.comments).finish_non_exhaustive()
-    }
 }
 
 impl<I: Iterator + Send> ChunkRows for Rows<I> {
     fn append(&mut self, most: usize, leaves: &mut [LeafBuffer]) -> usize {
         let [values @ .., comment] = leaves else { return 0 };
-        let mut made = 0;
+        let (mut made, mut changed) = (0, Vec::new());
         for row in self.rows.by_ref().take(most) {
             (self.append)(&row, values);
+            changed.extend((self.changed)(&row).map(|text| (made, text.to_owned())));
             self.comments.draw();
             made += 1;
         }
         self.comments.append(comment);
-        made
-    }
-
-    fn skip(&mut self, rows: u64) {
-        for _ in self.rows.by_ref().take(rows as usize) {
-            self.comments.draw();
-        }
-        self.comments.forget();
-    }
-}
-
-/// Suppliers: in one of a thousand comments, words are replaced by a complaint or a recommendation.
-#[derive(Debug)]
-struct Suppliers<I> {
-    rows: I,
-    comments: Comments,
-}
-
-impl<I: Iterator<Item = Supplier> + Send> ChunkRows for Suppliers<I> {
-    fn append(&mut self, most: usize, leaves: &mut [LeafBuffer]) -> usize {
-        let [values @ .., comment] = leaves else { return 0 };
-        let mut made = 0;
-        for row in self.rows.by_ref().take(most) {
-            supplier(&row, values);
-            self.comments.draw();
-            self.comments.append(comment);
-            if let ValueBuffer::Bytes(strings) = &mut comment.values {
-                replace(&row.s_comment, &mut strings.data);
+        if let ValueBuffer::Bytes(strings) = &mut comment.values {
+            let first = strings.ends.len() - made;
+            for (row, text) in changed {
+                replace(&text, &mut strings.data[..strings.ends[first + row] as usize]);
             }
-            made += 1;
         }
         made
     }
@@ -153,6 +120,11 @@ impl<I: Iterator<Item = Supplier> + Send> ChunkRows for Suppliers<I> {
         }
         self.comments.forget();
     }
+}
+
+/// The comment of a supplier in which words are replaced by a complaint or a recommendation: one of a thousand.
+fn judged(row: &Supplier) -> Option<&str> {
+    Some(row.s_comment.as_str()).filter(|comment| comment.contains(SupplierGenerator::BBB_BASE_TEXT))
 }
 
 /// Copies what `tpchgen` wrote into a comment of the same length, if it did, to the end of `data`. Where it is

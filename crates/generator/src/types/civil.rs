@@ -9,7 +9,6 @@ pub(crate) fn days(at: &Datetime) -> Option<i32> {
     Some(days_from_civil(year.into(), month.into(), day.into()) as i32)
 }
 
-/// Nanoseconds of a time of day.
 pub(crate) fn nanoseconds_of_day(time: &Time) -> i128 {
     let second = i128::from(time.second.unwrap_or(0));
     let seconds = i128::from(time.hour) * 3600 + i128::from(time.minute) * 60 + second;

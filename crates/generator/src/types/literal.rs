@@ -230,6 +230,9 @@ fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
 }
 
 fn uuid(text: &str) -> Option<[u8; 16]> {
+    if let Some(digits) = text.strip_prefix("0x") {
+        return hexadecimal(digits)?.try_into().ok();
+    }
     let parts: Vec<&str> = text.split('-').collect();
     if parts.iter().map(|p| p.len()).collect::<Vec<_>>() != [8, 4, 4, 4, 12] {
         return None;

@@ -138,7 +138,6 @@ impl FileEnd {
     }
 }
 
-/// A column chunk with its position in the file.
 #[derive(Debug)]
 struct PlacedChunk<'a> {
     chunk: &'a ColumnChunk,

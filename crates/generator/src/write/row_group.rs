@@ -113,7 +113,6 @@ pub(crate) fn add_pages(
     Ok(())
 }
 
-/// Completes the chunks of a row group.
 pub(crate) fn finish_chunks(maker: &mut PageMaker<'_>, chunks: &mut [ColumnChunk]) -> Result<()> {
     chunks.iter_mut().enumerate().try_for_each(|(column, chunk)| chunk.finish(maker, column))
 }

@@ -2,7 +2,7 @@
 
 use crate::draw::choice::Dictionary;
 use crate::draw::copula::{
-    By, Copula, MAX_BEFORE, Member, Ranked, Scores, There, even, factors, is_even, shares_below,
+    By, Copula, MAX_BEFORE, MAX_LAG, Member, Ranked, Scores, There, even, factors, is_even, shares_below,
 };
 use crate::draw::nulls::Nulls;
 use crate::draw::value_spec::ValueSpec;
@@ -132,7 +132,7 @@ impl Reader<'_> {
     fn member(&mut self, node: SpecNode<'_>) -> Result<Vec<f64>> {
         let table = node.table(
             "a member of the copula",
-            &["field", "nulls", "present", "rows", "order", "with", "by", "autocorrelation"],
+            &["field", "nulls", "present", "rows", "order", "with", "by", "autocorrelation", "lag"],
         )?;
         let (kind, of) = kind(table)?;
         let with = self.correlations(table)?;
@@ -171,7 +171,10 @@ impl Reader<'_> {
             read.ok_or_else(|| node.unfit("`autocorrelation` is {}", advice))
         })?;
         self.read.push(Read { name: (kind, name), bins, leaf });
-        self.members.push(Member { scores, before, factors: Vec::new(), by, there: None });
+        let advice = format!("write 1 to {MAX_LAG} rows, beside `autocorrelation`");
+        let lag = table.read("lag", advice, |node| node.integer_in(1..=MAX_LAG).filter(|_| before > 0.0))?;
+        let (lag, factors) = (lag.unwrap_or(1), Vec::new());
+        self.members.push(Member { scores, before, lag, factors, by, there: None });
         Ok(with)
     }
 

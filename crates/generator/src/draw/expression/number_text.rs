@@ -60,7 +60,6 @@ impl NumberForm {
         }
     }
 
-    /// Appends `number` to `out`.
     pub(super) fn write(&self, number: Number, out: &mut Vec<u8>) {
         let whole = |number: Number| match number {
             Number::Whole(n) => n,

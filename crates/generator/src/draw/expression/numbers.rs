@@ -43,7 +43,6 @@ impl Numbers {
         }
     }
 
-    /// The numbers at `places`.
     pub(crate) fn at(&self, places: &[u32]) -> Self {
         fn pick<T: Copy>(values: &[T], places: &[u32]) -> Vec<T> {
             places.iter().filter_map(|place| values.get(*place as usize).copied()).collect()

@@ -28,7 +28,6 @@ impl Values {
         }
     }
 
-    /// The values at `places`.
     pub(crate) fn at(&self, places: &[u32]) -> Self {
         match self {
             Values::Numbers(numbers) => Values::Numbers(numbers.at(places)),
@@ -44,7 +43,6 @@ impl Values {
     }
 }
 
-/// The operands of one value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row<'a> {
     /// The values of each operand.
@@ -54,7 +52,6 @@ pub(crate) struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// The number of operand `field`.
     pub(super) fn number(self, field: usize) -> Number {
         match self.fields.get(field) {
             Some(Values::Numbers(numbers)) => numbers.get(self.at),
@@ -63,7 +60,6 @@ impl<'a> Row<'a> {
         .unwrap_or(Number::Whole(0))
     }
 
-    /// The string of operand `field`.
     pub(super) fn text(self, field: usize) -> &'a [u8] {
         match self.fields.get(field) {
             Some(Values::Texts(texts)) => texts.get(self.at),

@@ -156,28 +156,30 @@ impl<'a> Parser<'a> {
         if self.depth > MAX_DEPTH {
             return Err((format!("parentheses more than {MAX_DEPTH} deep"), "flatten the formula".into()));
         }
-        let at = self.start();
-        let mut left = self.both()?;
-        while self.keyword("or") {
-            let first = self.condition_of(left, at)?;
-            let at = self.start();
-            let second = self.both()?;
-            let second = self.condition_of(second, at)?;
-            left = Value::Condition(Condition::Either(Box::new(first), Box::new(second)));
-        }
+        let left = self.joined("or", Self::both, Condition::Either)?;
         self.depth -= 1;
         Ok(left)
     }
 
     fn both(&mut self) -> Result<Value, Complaint> {
+        self.joined("and", Self::comparison, Condition::Both)
+    }
+
+    /// What `part` parses, joined by `word` to a condition if there are several.
+    fn joined(
+        &mut self,
+        word: &str,
+        part: fn(&mut Self) -> Result<Value, Complaint>,
+        join: fn(Box<Condition>, Box<Condition>) -> Condition,
+    ) -> Result<Value, Complaint> {
         let at = self.start();
-        let mut left = self.comparison()?;
-        while self.keyword("and") {
+        let mut left = part(self)?;
+        while self.keyword(word) {
             let first = self.condition_of(left, at)?;
             let at = self.start();
-            let second = self.comparison()?;
+            let second = part(self)?;
             let second = self.condition_of(second, at)?;
-            left = Value::Condition(Condition::Both(Box::new(first), Box::new(second)));
+            left = Value::Condition(join(Box::new(first), Box::new(second)));
         }
         Ok(left)
     }

@@ -144,9 +144,9 @@ impl DistinctStrings {
         turns + u128::from(self.whole_rounds) * u128::from(count)
     }
 
-    /// The places of the patterns, each with its turns among the first `rows` rows after the whole rounds, and whether
-    /// the next row is its turn, if it is no earlier pattern's. The first pattern takes its share of the rows, the
-    /// second its share of the others, and so on.
+    /// Each pattern's place, its number of the first `rows` rows after the whole rounds, and whether it also takes the
+    /// next row, unless an earlier pattern does. The first pattern takes its share of the rows, the second its share
+    /// of the remaining ones, and so on.
     fn turns(&self, rows: u64) -> impl Iterator<Item = (usize, u128, bool)> {
         let (mut rows, mut counts) = (u128::from(rows), u128::from(self.sum));
         let patterns = self.patterns.iter().enumerate().filter(|(_, of)| of.count > 0);
@@ -262,7 +262,7 @@ mod tests {
     fn a_repeated_group_of_one_length_has_a_number_of_strings() {
         assert_eq!(drawn(&[("([A-C][0-2]){2}", 81)], 81).len(), 81);
         assert_eq!(drawn(&[("x(?:(?:ab[01]){2}-){2}", 16)], 16).len(), 16);
-        // The letters of 14 places exceed the numbers: those of 13 tell the strings apart.
+        // 14 letters have more combinations than there are numbers, so 13 of them are counted.
         assert_eq!(Pattern::parse("[a-z]{14}").unwrap().strings(), Some(26u64.pow(13)));
     }
 

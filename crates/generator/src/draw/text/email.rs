@@ -89,7 +89,7 @@ pub(crate) fn of_name(parameters: SpecNode<'_>, around: &mut Surroundings<'_>) -
     // Formulas have no names with spaces, fields may.
     let operand = &mut *around.operand;
     let expression = Expression::parse(&formula, around.kind, &[], &mut |_| operand(field));
-    expression.map(ValueSpec::Expression).map_err(|(what, advice)| name.error(what, advice))
+    expression.map(ValueSpec::Expression).map_err(|complaint| name.complain(complaint))
 }
 
 #[cfg(test)]

@@ -14,20 +14,9 @@ use crate::random::rng::{Sequence, scale64};
 use crate::spec_file::toml_reader::{SpecNode, listed};
 
 /// The kinds of values, by their names in a spec.
-pub(crate) const KINDS: [&str; 12] = [
-    "first_name",
-    "last_name",
-    "full_name",
-    "street",
-    "city",
-    "postcode",
-    "state",
-    "country",
-    "company",
-    "job",
-    "phone",
-    "phrase",
-];
+pub(crate) fn kinds() -> impl Iterator<Item = &'static str> {
+    "first_name last_name full_name street city postcode state country company job phone phrase".split(' ')
+}
 
 /// The locale of names without parameters.
 const DEFAULT: &str = "en_US";
@@ -102,14 +91,14 @@ pub(crate) fn read(
     node: SpecNode<'_>,
     around: &Surroundings<'_>,
 ) -> Result<ValueSpec> {
-    let name = KINDS.into_iter().find(|known| *known == name).unwrap_or_default();
+    let name = kinds().find(|known| *known == name).unwrap_or_default();
     let table = parameters.map(|parameters| parameters.table(name, &["locale"])).transpose()?;
     let given = table.and_then(|table| table.get("locale"));
     let locale = given.map_or(Ok(DEFAULT), |given| {
         let advice = || format!("use one of {}", locales().join(", "));
         given.string().ok_or_else(|| given.wrong("locale", advice()))
     })?;
-    let forms = forms(name, locale).map_err(|(what, advice)| given.unwrap_or(node).error(what, advice))?;
+    let forms = forms(name, locale).map_err(|complaint| given.unwrap_or(node).complain(complaint))?;
     match &forms[..] {
         // Values of a single list are stored with a dictionary.
         [form] if matches!(form[..], [Part::Word(_)]) => {
@@ -123,7 +112,6 @@ pub(crate) fn read(
     }
 }
 
-/// The names of the locales.
 fn locales() -> Vec<&'static str> {
     #[cfg(feature = "locales")]
     return lists::LOCALES.iter().map(|(name, _)| *name).collect();
@@ -131,7 +119,6 @@ fn locales() -> Vec<&'static str> {
     return vec![DEFAULT];
 }
 
-/// The forms of `name` in a locale.
 #[cfg(feature = "locales")]
 fn forms(name: &str, locale: &str) -> Result<Vec<Vec<Part>>, (String, String)> {
     let Some((_, of)) = lists::LOCALES.iter().find(|(known, _)| *known == locale) else {

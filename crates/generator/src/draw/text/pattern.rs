@@ -141,7 +141,6 @@ fn compile(pattern: &Hir, repeats: Repeats, out: &mut Vec<Part>) -> Result<(), S
     Ok(())
 }
 
-/// The letters of a class.
 fn letters(class: &Class, repeats: Repeats) -> Result<Part, String> {
     // Surrogates are not letters: a range around them is two.
     let ranges: Vec<(char, char)> = match class {
@@ -168,7 +167,6 @@ fn letters(class: &Class, repeats: Repeats) -> Result<Part, String> {
     }
 }
 
-/// The most bytes of `parts`.
 fn longest(parts: &[Part]) -> u64 {
     let times = |bytes: u64, repeats: &Repeats| bytes.saturating_mul(repeats.1.into());
     let sizes = parts.iter().map(|part| match part {
@@ -189,7 +187,6 @@ trait Choices {
     /// 64 uniform bits.
     fn draw(&mut self) -> u64;
 
-    /// A number below `n`.
     fn below(&mut self, n: u64) -> u64;
 
     /// Writes `length` of the letters. `out` has room for them and the padding.

@@ -19,8 +19,8 @@ const MAX_LENGTH: u32 = 1 << 20;
 pub(crate) struct RandomText {
     lengths: Lengths,
     alphabet: Alphabet,
-    /// The bytes to allow for each of many texts: eight times the average, but at most those of the longest. No text is
-    /// longer than 4 MiB, so texts that are allowed 128 MiB together exceed it in less than one of 10^12 cases.
+    /// The bytes that each of many texts may take: eight times the average, but not more than the longest. No text is
+    /// longer than 4 MiB, so texts with 128 MiB in total exceed it with a probability below 10^-12.
     pub(crate) allowance: u64,
 }
 

@@ -17,7 +17,6 @@ const DIGITS: [[u8; 2]; 256] = {
     table
 };
 
-/// A UUID.
 #[inline(always)]
 pub(crate) fn uuid(draw: u64) -> [u8; 16] {
     let mut random = Sequence::new(draw);

@@ -60,7 +60,7 @@ pub(crate) fn cycle(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<Val
         return Err(list.unfit("the values of a cycle are {}", advice));
     };
     let values: Vec<Listed> = array.map(|value| of_node(kind, value, 1.0)).collect::<Result<_, _>>()?;
-    in_order(&values, each).map_err(|(what, advice)| node.error(what, advice))
+    in_order(&values, each).map_err(|complaint| node.complain(complaint))
 }
 
 /// Values in this order, each in as many rows.

@@ -54,7 +54,6 @@ impl Shapes {
         Ok(Shapes { x, y, polygon })
     }
 
-    /// The bytes of each shape.
     pub(crate) fn bytes(&self) -> u64 {
         self.polygon.as_ref().map_or(21, |polygon| 13 + 16 * (polygon.directions.len() as u64 + 1))
     }

@@ -40,7 +40,6 @@ impl Intervals {
         Ok(Intervals { least, most })
     }
 
-    /// Appends the interval of a random `draw`.
     pub(crate) fn write(&self, draw: u64, out: &mut Vec<u8>) {
         let mut random = Sequence::new(draw);
         for (least, most) in self.least.iter().zip(self.most) {

@@ -115,7 +115,7 @@ pub(crate) fn weights_by(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> R
     let advice = "write the name of an earlier field";
     let field = table.read_needed(("field", "weights_by"), advice, SpecNode::string)?;
     let operand = (around.operand)(field)
-        .map_err(|(what, advice)| table.get("field").unwrap_or(node).error(what, advice))?;
+        .map_err(|complaint| table.get("field").unwrap_or(node).complain(complaint))?;
     let given = table.need("given", "weights_by")?;
     let mut keys = Vec::new();
     let mut lists = Vec::new();

@@ -40,8 +40,8 @@ pub(crate) struct Axis {
     pub order: Vec<String>,
     /// 1 if values never fall from row to row, -1 if they never rise.
     pub sorted: Option<f64>,
-    /// Whether the number of the row says the value, which depends on nothing else.
-    pub is_given: bool,
+    /// After how many rows the values repeat, if the number of the row says them; else 0.
+    pub period: u64,
 }
 
 /// A list of values with their counts, in the order of their ranks.
@@ -54,6 +54,21 @@ pub(crate) struct Listed {
 }
 
 impl Listed {
+    /// Orders the values as a dictionary of strings has them; numbers without names are in order.
+    pub(crate) fn sort_by_name(&mut self) {
+        let mut order: Vec<usize> = (0..self.names.len()).collect();
+        order.sort_by_key(|i| self.names[*i].trim_matches('"'));
+        if !order.is_empty() {
+            *self = self.in_order(&order);
+        }
+    }
+
+    fn in_order(&self, order: &[usize]) -> Self {
+        let words = order.iter().map(|i| self.words[*i]).collect();
+        let counts = order.iter().map(|i| self.counts[*i]).collect();
+        Listed { words, counts, names: order.iter().map(|i| self.names[*i].clone()).collect() }
+    }
+
     /// The values in the order of the mean ranks of the numbers with which they vary most, or as they first occur.
     pub(crate) fn ordered(&self, axes: &[Axis], cells: &Cells) -> Self {
         let places: HashMap<u64, usize> = self.words.iter().copied().zip(0..).collect();
@@ -81,9 +96,7 @@ impl Listed {
         let by = best.filter(|(spread, _)| *spread > 0.01).map_or(first, |(_, means)| means);
         let mut order: Vec<usize> = (0..self.words.len()).collect();
         order.sort_by(|a, b| by[*a].total_cmp(&by[*b]));
-        let words = order.iter().map(|i| self.words[*i]).collect();
-        let counts = order.iter().map(|i| self.counts[*i]).collect();
-        Listed { words, counts, names: order.iter().map(|i| self.names[*i].clone()).collect() }
+        self.in_order(&order)
     }
 }
 
@@ -157,17 +170,7 @@ impl Axis {
             low + (high - low) * unit_interval(stream.draw(row as u64))
         };
         let ranks = low.iter().zip(&high).enumerate().map(rank).collect();
-        Axis {
-            of,
-            low,
-            high,
-            ranks,
-            bins: Vec::new(),
-            runs,
-            order: Vec::new(),
-            sorted: None,
-            is_given: false,
-        }
+        Axis { of, low, high, ranks, bins: Vec::new(), runs, order: Vec::new(), sorted: None, period: 0 }
     }
 
     /// The mean normal score of each row's ranks; NaN without a value.
@@ -182,11 +185,19 @@ impl Axis {
         self.ranks.iter().map(code).collect()
     }
 
-    /// The places of rows that the next row of the data follows, if it is the axis of the rows.
-    pub(crate) fn followed(&self) -> Vec<usize> {
+    /// The pairs of places whose rows are `lag` rows apart, if it is the axis of the rows.
+    fn pairs(&self, lag: u64) -> Vec<[usize; 2]> {
         let Of::Rows(n) = self.of else { return Vec::new() };
-        let follows = |pair: &[f64]| (pair[1] - pair[0]) * (n as f64) < 1.5;
-        (0..self.low.len().saturating_sub(1)).filter(|i| follows(&self.low[*i..i + 2])).collect()
+        let row = |place: usize| (self.low[place] * n as f64).round() as u64;
+        let mut later = 0;
+        let pair = |place: usize| {
+            let is_before = |later: &usize| *later < self.low.len() && row(*later) < row(place) + lag;
+            while is_before(&later) {
+                later += 1;
+            }
+            (later < self.low.len() && row(later) == row(place) + lag).then_some([place, later])
+        };
+        (0..self.low.len()).filter_map(pair).collect()
     }
 
     /// The middle of the ranks of a row's value.
@@ -199,6 +210,16 @@ impl Axis {
         let at = bin(&self.runs, rank);
         self.runs.get(at..at + 2).map_or(rank, |ends| (ends[0] + ends[1]) / 2.0)
     }
+}
+
+/// Distances of rows, each with the pairs of places that lie so far apart: 1, and the period of each column that repeats
+/// its values in order, as sensors do that report in turn.
+pub(super) fn lags(axes: &[Axis]) -> Vec<(u64, Vec<[usize; 2]>)> {
+    let mut lags: Vec<u64> = axes.iter().map(|axis| axis.period).filter(|lag| *lag > 1).collect();
+    lags.push(1);
+    lags.sort_unstable();
+    lags.dedup();
+    lags.into_iter().map(|lag| (lag, axes.first().map_or_else(Vec::new, |rows| rows.pairs(lag)))).collect()
 }
 
 /// The direction in which rows are sorted, if `is_sorted` by the order of two values.

@@ -2,7 +2,7 @@
 
 use crate::draw::copula::{By, Copula, MAX_BEFORE, Member, Scores, factors, shares_below};
 use crate::infer::by_column::by_column;
-use crate::infer::copula::axis::{Axis, Of};
+use crate::infer::copula::axis::{Axis, Of, lags};
 use crate::infer::copula::forest::counts;
 use crate::infer::copula::scores::{correlation, correlation_before, mean_score, mean_square, positive};
 use crate::random::rng::{Sequence, Stream};
@@ -22,6 +22,9 @@ const MAX: f64 = 0.999;
 /// Rows that are less like the one before are independent of it.
 const MIN_BEFORE: f64 = 0.05;
 
+/// Of two rows that a row may follow, the nearer one counts, unless the other is more alike by this much.
+const NEARER: f64 = 0.05;
+
 /// The fewest independent values of a series among many rows.
 const MIN_TURNS: f64 = 1000.0;
 
@@ -35,8 +38,8 @@ pub(crate) struct Fitted {
     order: Vec<(usize, Option<usize>)>,
     tables: Vec<Option<Vec<Vec<u32>>>>,
     with: Vec<Vec<f64>>,
-    /// How each member's independent scores correlate with the scores of the row before.
-    before: Vec<f64>,
+    /// For each member, the correlation of its independent scores that are some rows apart, and this distance.
+    before: Vec<(f64, u64)>,
 }
 
 /// A member as it is written.
@@ -44,6 +47,7 @@ pub(crate) struct Written<'a> {
     pub axis: &'a Axis,
     pub with: &'a [f64],
     pub before: f64,
+    pub lag: u64,
     pub by: Option<(Of, &'a [Vec<u32>])>,
 }
 
@@ -56,7 +60,7 @@ impl Fitted {
             Some(counts((&codes[place], &codes[i]), [bins(place), bins(i)]))
         });
         let with = (0..order.len()).map(|i| vec![0.0; i]).collect();
-        let before = vec![0.0; order.len()];
+        let before = vec![(0.0, 1); order.len()];
         let mut fitted = Fitted { axes, order, tables, with, before };
         fitted.fit();
         fitted
@@ -67,7 +71,8 @@ impl Fitted {
         members.map(|(((axis, place), table), (with, before))| Written {
             axis: &self.axes[*axis],
             with,
-            before: *before,
+            before: before.0,
+            lag: before.1,
             by: place.zip(table.as_deref()).map(|(place, table)| (self.axes[self.order[place].0].of, table)),
         })
     }
@@ -91,6 +96,7 @@ impl Fitted {
             // Their scores are given.
             scores: Scores::Rows(1),
             before: 0.0,
+            lag: 1,
             factors,
             by: self.by(i),
             there: None,
@@ -164,10 +170,10 @@ impl Fitted {
         self.before = self.like_before(&scores, &known);
     }
 
-    /// How each member's independent scores correlate from row to row, so that all scores do as found.
-    fn like_before(&self, scores: &[Vec<f64>], known: &[f64]) -> Vec<f64> {
+    /// For each member, the correlation of its independent scores that are some rows apart, and this distance, so that
+    /// its scores correlate as in the sample.
+    fn like_before(&self, scores: &[Vec<f64>], known: &[f64]) -> Vec<(f64, u64)> {
         let factors = factors(&self.with).0;
-        let followed = self.axes.first().map(Axis::followed).unwrap_or_default();
         // Slow series are alike by chance.
         let rows = match self.axes.first().map(|axis| axis.of) {
             Some(Of::Rows(rows)) => rows as f64,
@@ -175,20 +181,32 @@ impl Fitted {
         };
         let root = (1.0 - 2.0 * MIN_TURNS / rows).max(0.5);
         let most = (2.0 * root / (1.0 + root * root)).min(MAX_BEFORE);
-        let mut out: Vec<f64> = Vec::new();
+        let lags = lags(&self.axes);
+        let mut kept: Vec<Vec<f64>> = vec![Vec::new(); lags.len()];
+        let mut out: Vec<(f64, u64)> = Vec::new();
         for (i, factors) in factors.iter().enumerate() {
-            let (found, n) = correlation_before(&scores[i], &followed);
             let own = factors.last().map_or(0.0, |own| own * own);
-            let of_others: f64 =
-                factors.iter().zip(&out).map(|(factor, before)| factor * factor * before).sum();
-            let before = (found / known[i] - of_others) / own.max(1e-9);
-            let tells = n > 0 && found > MIN_BEFORE + 4.0 / (n as f64).sqrt();
-            let is_rows = self.axis(i).is_given || matches!(self.axis(i).of, Of::Rows(_));
-            out.push(match own > 0.0 && tells && before > MIN_BEFORE {
-                _ if is_rows => (found / known[i]).clamp(0.0, 1.0),
-                true => (before.min(most) * 10_000.0).floor() / 10_000.0,
-                false => 0.0,
-            });
+            let is_rows = self.axis(i).period > 0 || matches!(self.axis(i).of, Of::Rows(_));
+            let of_lag = |(pairs, kept): (&[[usize; 2]], &[f64])| {
+                let (found, n) = correlation_before(&scores[i], pairs);
+                let of_others: f64 =
+                    factors.iter().zip(kept).map(|(factor, before)| factor * factor * before).sum();
+                let before = (found / known[i] - of_others) / own.max(1e-9);
+                let tells = n > 0 && found > MIN_BEFORE + 4.0 / (n as f64).sqrt();
+                match own > 0.0 && tells && before > MIN_BEFORE {
+                    _ if is_rows => (found / known[i]).clamp(0.0, 1.0),
+                    true => (before.min(most) * 10_000.0).floor() / 10_000.0,
+                    false => 0.0,
+                }
+            };
+            let found: Vec<f64> =
+                lags.iter().zip(&kept).map(|((_, pairs), kept)| of_lag((pairs, kept))).collect();
+            let is_better = |best: usize, at: usize| found[at] > found[best] + NEARER;
+            let best = (0..found.len()).fold(0, |best, at| if is_better(best, at) { at } else { best });
+            for (at, kept) in kept.iter_mut().enumerate() {
+                kept.push(if is_rows || at == best { found[at] } else { 0.0 });
+            }
+            out.push((found[best], lags[best].0));
         }
         out
     }
@@ -197,7 +215,7 @@ impl Fitted {
     fn follow_rows(&self, correlations: &mut [Vec<f64>]) {
         let has_rows = matches!(self.axis(0).of, Of::Rows(_));
         for (i, with) in correlations.iter_mut().enumerate().skip(1) {
-            if self.axis(i).is_given {
+            if self.axis(i).period > 0 {
                 with.fill(0.0);
             } else if let Some(direction) = self.axis(i).sorted.filter(|_| has_rows) {
                 with.fill(0.0);

@@ -1,7 +1,7 @@
 //! Which columns depend on one another, and which of them by tables of counts.
 
 use crate::infer::by_column::by_column;
-use crate::infer::copula::axis::{Axis, Of};
+use crate::infer::copula::axis::{Axis, Of, lags};
 use crate::infer::copula::scores::{correlation, correlation_before, mean_square};
 use crate::random::elementary::ln;
 use crate::random::normal::{normal_quantile, normal_share};
@@ -31,7 +31,7 @@ const MIN_ROWS: usize = 30;
 pub(super) struct Relations {
     /// For each axis and each one before it.
     pairs: Vec<Vec<Pair>>,
-    /// Whether each axis is like the one before in the order of the rows.
+    /// Whether each axis is like a row before.
     follow: Vec<bool>,
 }
 
@@ -102,10 +102,12 @@ impl Relations {
             };
             (0..i).map(of).collect()
         });
-        let followed = axes.first().map(Axis::followed).unwrap_or_default();
+        let lags = lags(axes);
         let follow = by_column(axes.len(), |i| {
-            let (found, n) = correlation_before(&prepared[i].scores, &followed);
-            n >= MIN_ROWS && found > MIN_BEFORE.max(DEVIATIONS / (n as f64).sqrt())
+            lags.iter().any(|(_, pairs)| {
+                let (found, n) = correlation_before(&prepared[i].scores, pairs);
+                n >= MIN_ROWS && found > MIN_BEFORE.max(DEVIATIONS / (n as f64).sqrt())
+            })
         });
         Relations { pairs, follow }
     }
@@ -132,7 +134,7 @@ impl Relations {
         let mut order: Vec<(usize, Option<usize>)> = Vec::new();
         // Sorted values follow the rows.
         let has_rows = left.iter().any(|axis| matches!(axes[*axis].of, Of::Rows(_)));
-        let is_first = |axis: &&usize| axes[**axis].is_given || has_rows && axes[**axis].sorted.is_some();
+        let is_first = |axis: &&usize| axes[**axis].period > 0 || has_rows && axes[**axis].sorted.is_some();
         let (first, others): (Vec<usize>, Vec<usize>) = left.iter().partition(is_first);
         left = others;
         order.extend(first.into_iter().map(|axis| (axis, None)));

@@ -56,14 +56,15 @@ impl Fitted {
         for (i, member) in self.members().enumerate() {
             // Writing to a string cannot fail.
             let _ = write!(out, "\n[[{path}]]\n{}\n", key(member.axis.of));
-            if !member.axis.order.is_empty() && member.axis.of != Of::Present {
+            if !member.axis.order.is_empty() && member.axis.of != Of::Present && member.axis.period == 0 {
                 let _ = writeln!(out, "order = {}", list(&member.axis.order));
             }
             if i > 0 {
                 let _ = writeln!(out, "with = {}", list(member.with.iter().map(|v| digits(*v, 4))));
             }
-            if member.before > 0.0 && !member.axis.is_given && !matches!(member.axis.of, Of::Rows(_)) {
+            if member.before > 0.0 && member.axis.period == 0 && !matches!(member.axis.of, Of::Rows(_)) {
                 let _ = writeln!(out, "autocorrelation = {}", digits(member.before, 4));
+                let _ = if member.lag > 1 { writeln!(out, "lag = {}", member.lag) } else { Ok(()) };
             }
             if let Some((by, counts)) = member.by {
                 let _ = writeln!(out, "by = {{ {}, counts = {} }}", key(by), list(counts.iter().map(list)));

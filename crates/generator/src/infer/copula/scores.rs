@@ -40,10 +40,10 @@ pub(super) fn correlation(a: &[f64], b: &[f64]) -> (f64, usize) {
     (if spread > 1e-12 { ((xy - x * y) / spread).clamp(-1.0, 1.0) } else { 0.0 }, n)
 }
 
-/// The correlation of the numbers at these places with the ones after them, and how many these are.
-pub(super) fn correlation_before(values: &[f64], followed: &[usize]) -> (f64, usize) {
-    let at = |offset: usize| -> Vec<f64> {
-        followed.iter().map(|i| values.get(i + offset).copied().unwrap_or(f64::NAN)).collect()
+/// The correlation of the numbers at these pairs of places, and how many these are.
+pub(super) fn correlation_before(values: &[f64], pairs: &[[usize; 2]]) -> (f64, usize) {
+    let at = |end: usize| -> Vec<f64> {
+        pairs.iter().map(|pair| values.get(pair[end]).copied().unwrap_or(f64::NAN)).collect()
     };
     correlation(&at(0), &at(1))
 }

@@ -318,7 +318,7 @@ fn frequent(
     total_variation(&with(ours, our_others), &with(theirs, their_others))
 }
 
-/// How often characters of each class occur, up to a factor. Uncounted texts have those of the counted ones.
+/// The count of characters of each class. Texts beyond the counted ones are taken to be like them.
 fn characters(texts: &HashMap<String, u64>, uncounted: u64) -> HashMap<&'static str, u64> {
     let mut counts: HashMap<&'static str, u64> = HashMap::new();
     for (text, n) in texts {

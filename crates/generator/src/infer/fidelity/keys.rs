@@ -20,8 +20,8 @@ pub struct KeyFidelity {
     pub repeated: u64,
 }
 
-/// The columns without equal values in the source, and those of which that is not known. Columns of real numbers do
-/// not count as keys.
+/// The columns without equal values in the source, and those that may or may not have some. Columns of real numbers
+/// never count as keys.
 pub(super) fn keys(leaves: &[[&Leaf<'_>; 2]], columns: &[ColumnFidelity]) -> (Vec<KeyFidelity>, Vec<String>) {
     let (mut keys, mut unknown, mut others) = (Vec::new(), Vec::new(), Vec::new());
     for pair in leaves.iter().filter(|[leaf, _]| leaf.cells.there.len() > 1 && !leaf.kind.is_floating()) {

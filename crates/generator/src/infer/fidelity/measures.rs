@@ -16,7 +16,6 @@ pub(super) const DEVIATIONS: f64 = 3.0;
 /// The most places of a table of two columns' categories for each row; more are counted by a map.
 pub(super) const PLACES_A_ROW: usize = 8;
 
-/// A measure in one sample.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Measure {
     pub value: f64,
@@ -44,8 +43,8 @@ impl Measure {
         self.chance.max(self.square.sqrt()) > 0.5
     }
 
-    /// Whether generated rows do not tell that this measure of the source is kept or lost: few of them have both
-    /// values, or none where the source has hardly any relation to lose.
+    /// Whether too few generated rows have both values to tell if this measure of the source is kept, or none has and
+    /// the source has hardly any relation to lose.
     pub(super) fn is_unanswered(&self, generated: Option<Measure>) -> bool {
         generated.map_or(self.value.abs() <= DISTANCE, |generated| generated.is_vague())
     }

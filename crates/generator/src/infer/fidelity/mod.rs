@@ -166,7 +166,7 @@ fn by_column_kept(order: &[OrderFidelity]) -> BTreeMap<&str, bool> {
     columns
 }
 
-/// What is said of a column that the generated data lack.
+/// The message for a column that the generated data lack.
 fn missed(path: &str) -> String {
     format!("{path}: not in the generated data")
 }

@@ -43,8 +43,8 @@ enum NoSeries {
 }
 
 impl Both<'_> {
-    /// How much each row is like rows before, the least alike first; nothing of columns without such order. Then what is
-    /// not compared.
+    /// The correlations of each column with its earlier rows, the least well kept first, without columns that have none.
+    /// Then the columns that are not compared.
     pub(super) fn order(&self) -> (Vec<OrderFidelity>, Vec<String>) {
         // Sorted columns start again after the rows of the source.
         let periods = [u64::MAX, self.source_rows.max(1)];

@@ -87,8 +87,8 @@ pub(super) struct Both<'a> {
     pub(super) source_rows: u64,
 }
 
-/// What is measured of a pair: a `ratio` and what is `by nulls` of the first column by the second, or of the second by
-/// the first.
+/// The measure of a pair. A `ratio` and a measure `by nulls` describe the first column by the second, or the second by the
+/// first.
 #[derive(Clone, Copy)]
 enum What {
     Correlation,

@@ -88,11 +88,16 @@ impl Leaf<'_> {
 
     /// The number of each value in the order of their frequencies.
     pub(super) fn by_frequency(&self) -> HashMap<u64, u32> {
-        let counts = self.counts();
-        let mut counts: Vec<(u64, u64)> = counts.into_iter().collect();
-        counts.sort_unstable_by_key(|(word, n)| (std::cmp::Reverse(*n), *word));
-        counts.into_iter().zip(0..).map(|((word, _), number)| (word, number)).collect()
+        numbered(&self.counts(), 1)
     }
+}
+
+/// The number of each value that occurs at least so often, in the order of their frequencies.
+pub(super) fn numbered(counts: &HashMap<u64, u64>, least: u64) -> HashMap<u64, u32> {
+    let mut counts: Vec<(u64, u64)> =
+        counts.iter().map(|(word, n)| (*word, *n)).filter(|(_, n)| *n >= least).collect();
+    counts.sort_unstable_by_key(|(word, n)| (std::cmp::Reverse(*n), *word));
+    counts.into_iter().zip(0..).map(|((word, _), number)| (word, number)).collect()
 }
 
 /// A column as the measures of pairs need it.

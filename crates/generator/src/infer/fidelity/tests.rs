@@ -1,4 +1,4 @@
-//! What a comparison must not call kept: what it did not compare.
+//! A comparison calls nothing kept that it did not compare.
 
 use std::sync::Arc;
 
@@ -180,7 +180,7 @@ fn relations_between_other_values_are_lost_however_strong() {
     let fidelity = compared(columns(0), columns(1));
     assert_eq!((fidelity.kept.columns, fidelity.kept.pairs), ([3, 3], [1, 3]), "{:?}", fidelity.pairs);
     assert_eq!(fidelity.relations[0].generated, 0.0, "{:?}", fidelity.relations);
-    // Made-up names stand for any of the source's.
+    // Made-up names may replace any names of the source.
     let made_up = |row: usize| ["q", "r", "s"][group(row)].to_owned();
     let [kind, size, _]: [(&str, ArrayRef); 3] = columns(0).try_into().unwrap();
     let fidelity = compared(columns(0), vec![kind, size, ("colour", texts(made_up))]);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use crate::infer::fidelity::rows::Leaf;
+use crate::infer::fidelity::rows::{Leaf, numbered};
 
 /// The most rows of each sample.
 const MAX_ROWS: usize = 8192;
@@ -115,12 +115,6 @@ fn features(column: usize, pair: &[&Leaf<'_>; 2], places: &[Vec<usize>; 2]) -> V
 /// all were made up, only their frequencies can be alike.
 fn frequent(pair: &[&Leaf<'_>; 2]) -> [HashMap<u64, u32>; 2] {
     let counts = pair.map(Leaf::counts);
-    let numbered = |counts: &HashMap<u64, u64>, least: u64| {
-        let mut counts: Vec<(u64, u64)> =
-            counts.iter().map(|(word, n)| (*word, *n)).filter(|(_, n)| *n >= least).collect();
-        counts.sort_unstable_by_key(|(word, n)| (std::cmp::Reverse(*n), *word));
-        counts.into_iter().zip(0..).map(|((word, _), number)| (word, number)).collect::<HashMap<u64, u32>>()
-    };
     let own = counts.each_ref().map(|counts| numbered(counts, MIN_EACH));
     if !own[1].keys().any(|word| own[0].contains_key(word)) {
         return own;

@@ -119,7 +119,6 @@ impl InferredTables {
         self.found.retain(|found| !is_of_pair(found.from));
     }
 
-    /// The names of two columns of a table.
     fn pair_named(&self, (table, columns): (usize, [usize; 2])) -> String {
         columns.map(|column| self.named((table, column))).join(", ")
     }
@@ -199,20 +198,7 @@ impl InferredTables {
             let found = theirs(pair.from).and_then(|(table, columns)| pairs(table, columns));
             let found = found.and_then(|pairs| Evidence::new(&pairs, &key));
             let (from, to) = (self.pair_named(pair.from), self.pair_named(pair.to));
-            let orphans = found.as_ref().map_or(1.0, Evidence::orphan_share);
-            let used = |of: &Evidence| of.distinct as f64 / of.keys as f64;
-            out.extend([
-                RelationFidelity {
-                    relation: format!("orphans of {from}, no keys of {to}"),
-                    source: pair.evidence.orphan_share(),
-                    generated: orphans,
-                },
-                RelationFidelity {
-                    relation: format!("keys of {to} in {from}"),
-                    source: used(&pair.evidence),
-                    generated: found.as_ref().map_or(0.0, used),
-                },
-            ]);
+            out.extend(pair.evidence.compared(found.as_ref(), &from, &to));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! How the values of one column lie among the keys of another.
 
+use crate::infer::fidelity::RelationFidelity;
 use crate::infer::references::skew::{Frequencies, NEARLY_ALL};
 use crate::infer::references::{Hashes, Key};
 
@@ -67,6 +68,18 @@ impl Evidence {
 
     pub(crate) fn orphan_share(&self) -> f64 {
         self.orphans as f64 / self.values.max(1) as f64
+    }
+
+    /// The orphans among the values of `from`, and the keys of `to` that occur, here and in generated data.
+    pub(crate) fn compared(&self, generated: Option<&Self>, from: &str, to: &str) -> [RelationFidelity; 2] {
+        let relation = |relation: String, of: &dyn Fn(&Self) -> f64, without: f64| {
+            let generated = generated.map_or(without, of);
+            RelationFidelity { relation, source: of(self), generated }
+        };
+        [
+            relation(format!("orphans of {from}, no keys of {to}"), &Self::orphan_share, 1.0),
+            relation(format!("keys of {to} in {from}"), &|of| of.distinct as f64 / of.keys as f64, 0.0),
+        ]
     }
 
     /// How often the keys occur, and whether the frequent ones are anywhere rather than first.

@@ -1,4 +1,4 @@
-//! What is found of keys: references of columns, numbers within a parent, and what they mean for a spec.
+//! The keys and references that were found, numbers within a parent, and what they become in a spec.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub(super) struct PairKey {
     pub other: Option<(usize, usize)>,
 }
 
-/// Two columns of a table that are such a key of another one.
+/// Two columns that refer to the key of two columns of another table.
 #[derive(Debug)]
 pub(super) struct PairReference {
     pub from: (usize, [usize; 2]),

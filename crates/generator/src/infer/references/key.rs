@@ -34,7 +34,6 @@ impl Class {
     }
 }
 
-/// The hash of a whole number.
 pub(crate) fn number_hash(number: i128) -> u64 {
     xxh3_64(&number.to_le_bytes())
 }
@@ -145,7 +144,6 @@ impl KeyColumn {
     }
 }
 
-/// A key of a table.
 #[derive(Debug)]
 pub(crate) struct Key {
     pub class: Class,

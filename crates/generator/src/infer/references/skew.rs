@@ -113,15 +113,14 @@ impl Frequencies {
         let rest = &sorted[sure..];
         let tail = Skew::new(rest, keys.saturating_sub(sure as u64));
         let buckets = buckets(tail.used);
-        let all: f64 = buckets.iter().map(|(rank, width)| width * pow(*rank, -tail.s)).sum();
+        let all = weight(&buckets, tail.s);
         let share = rest.iter().sum::<u64>() as f64 / n;
         if share > 0.0 && tail.s == 0.0 {
             runs.push((tail.used as f64, share));
         } else if share > 0.0 {
             for bucket in buckets.chunks(16) {
                 let width = bucket.iter().map(|(_, width)| width).sum();
-                let weight: f64 = bucket.iter().map(|(rank, width)| width * pow(*rank, -tail.s)).sum();
-                runs.push((width, share * weight / all));
+                runs.push((width, share * weight(bucket, tail.s) / all));
             }
         }
         Frequencies::Runs(runs)
@@ -169,9 +168,8 @@ impl Frequencies {
         match self {
             Frequencies::Zipf(skew) => {
                 let buckets = buckets(skew.used);
-                let weight = |(rank, n): &(f64, f64)| n * pow(*rank, -skew.s);
-                let all: f64 = buckets.iter().map(weight).sum();
-                buckets.iter().filter(|(rank, _)| *rank <= most).map(weight).sum::<f64>() / all
+                let tenth = buckets.partition_point(|(rank, _)| *rank <= most);
+                weight(&buckets[..tenth], skew.s) / weight(&buckets, skew.s)
             }
             Frequencies::Runs(runs) => {
                 let mut at = 0.0;
@@ -189,7 +187,7 @@ impl Frequencies {
 /// The greatest distance of the shares of the most frequent keys together from a skew's shares; `counts` are sorted.
 fn farthest(skew: Skew, counts: &[u64], n: f64) -> f64 {
     let buckets = buckets(skew.used);
-    let all: f64 = buckets.iter().map(|(rank, width)| width * pow(*rank, -skew.s)).sum();
+    let all = weight(&buckets, skew.s);
     let (mut at, mut expected, mut found, mut most) = (0, 0.0, 0, 0.0f64);
     for (rank, width) in buckets {
         let Some(counts) = counts.get(at..at + width as usize) else { break };
@@ -203,7 +201,12 @@ fn farthest(skew: Skew, counts: &[u64], n: f64) -> f64 {
 
 /// The share of the most frequent key.
 fn top_share(skew: Skew) -> f64 {
-    1.0 / buckets(skew.used).iter().map(|(rank, n)| n * pow(*rank, -skew.s)).sum::<f64>()
+    1.0 / weight(&buckets(skew.used), skew.s)
+}
+
+/// The weights of these buckets together.
+fn weight(buckets: &[(f64, f64)], s: f64) -> f64 {
+    buckets.iter().map(|(rank, width)| width * pow(*rank, -s)).sum()
 }
 
 /// Ranks in buckets: the middle of each, and how many ranks it has.
@@ -221,10 +224,7 @@ fn buckets(keys: u64) -> Vec<(f64, f64)> {
 /// The exponent with which two draws are equal with probability `equal`.
 fn exponent(keys: u64, equal: f64) -> f64 {
     let buckets = buckets(keys);
-    let chance = |s: f64| {
-        let sum = |s: f64| buckets.iter().map(|(rank, n)| n * pow(*rank, -s)).sum::<f64>();
-        sum(2.0 * s) / sum(s).powi(2)
-    };
+    let chance = |s: f64| weight(&buckets, 2.0 * s) / weight(&buckets, s).powi(2);
     if chance(0.0) >= equal {
         return 0.0;
     }
@@ -240,7 +240,7 @@ fn exponent(keys: u64, equal: f64) -> f64 {
 /// How many different keys `n` draws have.
 fn expected(keys: u64, s: f64, n: f64) -> f64 {
     let buckets = buckets(keys);
-    let sum: f64 = buckets.iter().map(|(rank, n)| n * pow(*rank, -s)).sum();
+    let sum = weight(&buckets, s);
     buckets.iter().map(|(rank, width)| width * (1.0 - exp(-n * pow(*rank, -s) / sum))).sum()
 }
 

@@ -310,13 +310,10 @@ impl InferredTables {
                 Evidence::new(child.hashes(from)?.1, parent.key(to)?)
             });
             let (from, to) = (self.named(found.from), self.named(found.to));
-            let mut add = |relation: String, of: &dyn Fn(&Evidence) -> f64, without: f64| {
-                let generated = theirs.as_ref().map_or(without, of);
-                out.push(RelationFidelity { relation, source: of(&found.evidence), generated });
-            };
-            add(format!("orphans of {from}, no keys of {to}"), &Evidence::orphan_share, 1.0);
-            add(format!("keys of {to} in {from}"), &|e| e.distinct as f64 / e.keys as f64, 0.0);
-            add(format!("the most frequent key in {from}"), &|e| e.top, 0.0);
+            out.extend(found.evidence.compared(theirs.as_ref(), &from, &to));
+            let generated = theirs.map_or(0.0, |theirs| theirs.top);
+            let relation = format!("the most frequent key in {from}");
+            out.push(RelationFidelity { relation, source: found.evidence.top, generated });
         }
         self.compare_pairs(generated, &mut out);
         out

@@ -233,7 +233,6 @@ impl Inferred {
         }
     }
 
-    /// The share of nulls in the sample.
     pub(crate) fn nulls_share(&self) -> f64 {
         if self.slots > 0 { self.nulls as f64 / self.slots as f64 } else { 0.0 }
     }

@@ -105,7 +105,6 @@ const MAX_DISTINCT: usize = 10_000;
 /// The longest bytes that are listed.
 const MAX_LENGTH: usize = 64;
 
-/// The bytes of a sample.
 #[derive(Debug, Default)]
 pub(crate) struct BytesSample {
     pub n: u64,

@@ -13,7 +13,6 @@ const MAX_OTHERS: usize = 64;
 /// Values are listed if each was sampled as often on average.
 pub(crate) const TIMES_EACH: u64 = 4;
 
-/// The strings of a sample.
 #[derive(Debug, Default)]
 pub(crate) struct TextSample {
     pub n: u64,

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use toml::de::DeTable;
+
 use crate::draw::copula::is_even;
 use crate::infer::by_column::by_column;
 use crate::infer::copula::{Axis, Listed, Of};
@@ -40,25 +42,26 @@ impl InferredSpec {
             let cells = fields[i].cells.as_ref().filter(|_| free[i])?;
             let values = self.values_with(fields[i], true);
             let is_listed = ["{ weights = {", "{ cycle = ["].iter().any(|form| values.starts_with(form));
-            let listed = if is_listed { self.listed(fields[i]) } else { None };
+            let mut listed = if is_listed { self.listed(fields[i]) } else { None };
+            if let Some(listed) = listed.as_mut().filter(|_| period(&values) > 0) {
+                listed.sort_by_name();
+            }
             let is_ranked = listed.is_some() || values.starts_with("{ quantiles = {");
             is_ranked.then_some((values, listed, cells))
         });
         let mut axes: Vec<Axis> = self.rows.map(|n| Axis::of_rows(rows, n)).into_iter().collect();
         for (i, made) in made.iter().enumerate() {
             if let Some((values, listed, cells)) = made {
-                let is_given = values.starts_with("{ cycle");
                 let axis = axis(Of::Field(i), listed.as_ref(), cells);
-                axes.extend(axis.map(|axis| Axis { is_given, ..axis }));
+                axes.extend(axis.map(|axis| Axis { period: period(values), ..axis }));
             }
         }
         // Strings have the order of the numbers with which they vary most.
         let mut values = BTreeMap::new();
         for (i, made) in made.into_iter().enumerate() {
             if let Some((text, listed, cells)) = made {
-                if let Some(listed) =
-                    listed.filter(|listed| listed.counts.len() > 2 && !listed.names.is_empty())
-                {
+                let is_free = |listed: &Listed| listed.counts.len() > 2 && !listed.names.is_empty();
+                if let Some(listed) = listed.filter(|listed| is_free(listed) && period(&text) == 0) {
                     let axis = Axis::of_listed(
                         Of::Field(i),
                         &listed.ordered(&axes, cells),
@@ -129,6 +132,14 @@ impl InferredSpec {
             _ => None,
         }
     }
+}
+
+/// After how many rows the values of a cycle come again; 0 of other values.
+fn period(values: &str) -> u64 {
+    let text = format!("values = {values}");
+    let parsed = values.starts_with("{ cycle").then(|| DeTable::parse(&text).ok()).flatten();
+    let cycle = parsed.as_ref().and_then(|parsed| parsed.get_ref().get("values")?.get_ref().get("cycle"));
+    cycle.and_then(|list| list.get_ref().as_array()).map_or(0, |list| list.len() as u64)
 }
 
 fn axis(of: Of, listed: Option<&Listed>, cells: &Cells) -> Option<Axis> {

@@ -163,7 +163,7 @@ impl InferredSpec {
         self.rows = Some(rows);
     }
 
-    /// Sets the most rows that are made from the spec: so many strings of keys differ.
+    /// Sets the number of rows that may be made from the spec, for which keys must suffice.
     pub fn set_most_rows(&mut self, rows: u64) {
         self.most_rows = rows;
     }

@@ -252,7 +252,8 @@ impl InferredSpec {
             LeafSample::Real(values) => numbers::real(kind, values, &around()),
             // Leaves in lists keep no cells.
             LeafSample::Text(texts) => {
-                texts.values(self.verbatim, field.cells.is_some().then(|| self.rows_to_make()))
+                let rows = field.cells.is_some().then(|| self.rows_to_make());
+                texts.values(self.verbatim, rows, around().is_whole)
             }
             LeafSample::Bytes(sample) => bytes::values(sample, self.verbatim).unwrap_or_else(|| match kind {
                 DataType::FixedSizeBinary(_) => "\"bytes\"".to_owned(),

@@ -262,7 +262,11 @@ fn unique_quantiles(
 
 /// The values that come again and again in this order, if all rows are sampled.
 fn cycle<'a, V: Word>(values: &'a Values<V>, around: &Around) -> Option<&'a [V]> {
-    let codes = &values.numbered().filter(|_| around.is_whole)?.codes;
+    values.get(..period(&values.numbered().filter(|_| around.is_whole)?.codes)?)
+}
+
+/// After how many rows the values with these numbers come again in the same order.
+pub(crate) fn period(codes: &[u16]) -> Option<usize> {
     // How many of the first codes are also the last ones of those so far.
     let mut same = vec![0usize; codes.len()];
     for i in 1..codes.len() {
@@ -274,7 +278,7 @@ fn cycle<'a, V: Word>(values: &'a Values<V>, around: &Around) -> Option<&'a [V]>
     }
     let period = codes.len() - same.last().copied()?;
     let is_cycle = (2..=MAX_CYCLE).contains(&period) && codes.len() >= (2 * period).max(MIN_CYCLED);
-    values.get(..period).filter(|_| is_cycle)
+    is_cycle.then_some(period)
 }
 
 fn cycled<V: Copy>(values: &[V], literal: &dyn Fn(V) -> String) -> String {

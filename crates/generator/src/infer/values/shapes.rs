@@ -11,8 +11,8 @@ const TIMES_EACH: u64 = 20;
 /// The longest string with a shape.
 const MAX_LENGTH: usize = 128;
 
-/// The fewest different strings of a shape whose letters say which others can be in their places, and of which one
-/// tells little.
+/// A shape with fewer different strings does not show which other letters a place may have, and its strings could be
+/// guessed.
 const MANY: u64 = 50;
 
 /// The shapes of strings, each with its count.

@@ -11,11 +11,12 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::draw::text::distinct::DistinctStrings;
 use crate::draw::text::pattern::Pattern;
-use crate::infer::notation::{quoted, table};
+use crate::infer::notation::{list, quoted, table};
 use crate::infer::sample::numbered::MAX_NUMBERED;
 use crate::infer::sample::text_sample::{TIMES_EACH, TextSample};
 use crate::infer::values::lengths::lengths;
 use crate::infer::values::made_up::{MAX_COPIED, Verbatim, made_up};
+use crate::infer::values::numbers::period;
 use crate::infer::values::shapes::Shapes;
 
 /// The most distinct strings to copy as categories.
@@ -30,7 +31,7 @@ const RARE: u64 = 5;
 /// The most distinct values to list if they hardly repeat.
 const MAX_FEW: usize = 1000;
 
-/// So many made-up names hardly ever all differ.
+/// With this many made-up names, two are nearly always equal.
 const MANY_NAMES: u64 = 100;
 
 /// The most places by which patterns are longer than the strings of the sample.
@@ -41,10 +42,13 @@ const FREQUENT: u64 = 100;
 
 impl TextSample {
     /// The `values` of the column. Only outside of lists, in a table of this many rows, they may be strings of patterns
-    /// that do not repeat.
-    pub(crate) fn values(&self, verbatim: Verbatim, rows: Option<u64>) -> String {
+    /// that do not repeat. `is_whole` says that the sample has all rows.
+    pub(crate) fn values(&self, verbatim: Verbatim, rows: Option<u64>, is_whole: bool) -> String {
         if self.n == 0 {
             return "{ words = { min = 1, max = 3 } }".to_owned();
+        }
+        if let Some(cycle) = self.cycle(verbatim).filter(|_| is_whole) {
+            return cycle;
         }
         if self.is_listed() {
             return self.listed(verbatim);
@@ -80,6 +84,14 @@ impl TextSample {
             return weighted_patterns(&patterns);
         }
         format!("{{ text = {{ length = {length}, letters = {} }} }}", quoted(&self.alphabet()))
+    }
+
+    /// The strings that come again and again in this order.
+    fn cycle(&self, verbatim: Verbatim) -> Option<String> {
+        let (codes, _) = self.codes().filter(|_| self.is_listed())?;
+        let codes = codes.get(..period(codes)?)?;
+        let names = self.names(verbatim)?;
+        Some(format!("{{ cycle = {} }}", list(codes.iter().filter_map(|code| names.get(usize::from(*code))))))
     }
 
     /// Patterns whose strings do not repeat in `rows` rows, if no value does. They match more strings than the ones that
@@ -318,7 +330,7 @@ mod tests {
         let mut sample = TextSample::default();
         values.into_iter().for_each(|v| sample.add(&v));
         let n = sample.n;
-        sample.values(verbatim, Some(n))
+        sample.values(verbatim, Some(n), false)
     }
 
     #[test]
@@ -352,13 +364,13 @@ mod tests {
             (2601, "P[A-Z][0-9]{3}"),
             (1_000_000, "P[A-Z][0-9]{5}"),
         ] {
-            let values = sample.values(Verbatim::Categories, Some(rows));
+            let values = sample.values(Verbatim::Categories, Some(rows), true);
             assert_eq!(values, format!("{{ pattern = {{ unique = {{ \"{pattern}\" = 900 }} }} }}"));
         }
-        // Two shapes, of which the longer one has an end that all strings share.
+        // Two shapes; all strings of the longer one have the same end.
         let mut sample = TextSample::default();
         plates().for_each(|plate| (sample.add(&plate), sample.add(&format!("{plate}-x"))).0);
-        let values = sample.values(Verbatim::Categories, Some(10_000));
+        let values = sample.values(Verbatim::Categories, Some(10_000), true);
         assert!(
             values.contains("\"P[A-Z][0-9]{3}\" = 900") && values.contains("\"P[A-Z][0-9]{3}\\\\-x\" = 900"),
             "{values}"
@@ -366,7 +378,7 @@ mod tests {
         // One that has no letters and digits.
         let mut sample = TextSample::default();
         plates().chain(["-".to_owned()]).for_each(|plate| sample.add(&plate));
-        let values = sample.values(Verbatim::Categories, Some(9010));
+        let values = sample.values(Verbatim::Categories, Some(9010), true);
         assert!(
             values.contains("\"P[A-Z][0-9]{3}\" = 900") && values.contains("\"\\\\-[0-9]\" = 1"),
             "{values}"

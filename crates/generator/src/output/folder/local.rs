@@ -29,7 +29,7 @@ impl LocalFolder {
     }
 
     fn named(&self, below: &str, is_wanted: impl Fn(&Path) -> bool) -> Result<Vec<String>> {
-        let there = entries(&self.at(below))?;
+        let there = entries(&self.at(below), io::ErrorKind::NotFound)?;
         let wanted = there.iter().filter(|path| is_wanted(path)).filter_map(|path| path.file_name());
         Ok(wanted.map(|name| name.to_string_lossy().into_owned()).collect())
     }
@@ -142,7 +142,6 @@ fn make(directory: &Path) -> Result<()> {
     directories::make(directory).map_err(|e| Error::io(&e, "creating the directory", directory, None))
 }
 
-/// The checksum of the file at `path`.
 fn sum_of_file(path: &Path, check: &dyn Fn() -> Result<()>) -> Result<Checksum> {
     let failed = |e: io::Error| Error::io(&e, "reading", path, None);
     let mut open = File::open(path).map_err(failed)?;

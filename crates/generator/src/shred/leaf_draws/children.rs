@@ -138,7 +138,6 @@ impl Elements {
     }
 }
 
-/// Folded elements as operands.
 pub(crate) fn as_operands(folded: &[i128]) -> Values {
     Values::Numbers(Numbers::wholes(folded.iter().copied()))
 }

@@ -30,7 +30,7 @@ impl Reader<'_> {
                 let what = "a column of a file in a table without `file`, or in a list";
                 return Err(node.error(what, "add `file = \"rows.csv\"` to the table"));
             };
-            let values = file.column(path, &kind).map_err(|(what, advice)| node.error(what, advice))?;
+            let values = file.column(path, &kind).map_err(|complaint| node.complain(complaint))?;
             let index = self.see(path, &kind, levels, &values);
             return Ok(Kind::Leaf(Box::new(Leaf::new(index, kind, values))));
         }

@@ -31,7 +31,7 @@ impl Reader<'_> {
         let resolve = &mut |name: &str| self.scope(table.path()).operand(name);
         let text = node.string().unwrap_or_default();
         let condition = Expression::parse(text, &LogicalType::Boolean, &[], resolve)
-            .map_err(|(what, advice)| node.error(what, advice))?;
+            .map_err(|complaint| node.complain(complaint))?;
         check_formula(&condition, node)?;
         if condition.operands.iter().any(|operand| operand.row != OperandRow::Own) {
             return Err(node.error("previous() in a condition of nulls", "use a hidden field for it"));

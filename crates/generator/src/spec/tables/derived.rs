@@ -37,7 +37,6 @@ impl Derived {
         }
     }
 
-    /// The number of rows.
     pub(crate) fn rows(&self) -> u64 {
         match self {
             Self::Changes(changes, _) => changes.len(),

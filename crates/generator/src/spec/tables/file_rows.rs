@@ -1,10 +1,15 @@
-//! The rows of a table that a CSV file beside the spec has.
+//! The rows of a table that a CSV or Parquet file beside the spec has.
+
+use std::fmt;
+use std::path::Path;
 
 use crate::draw::choice::of_text;
 use crate::draw::value_spec::ValueSpec;
 use crate::draw::value_spec::cycle::in_order;
 use crate::error::{Complaint, Result};
 use crate::spec_file::folder::SpecFolder;
+#[cfg(feature = "parquet")]
+use crate::spec_file::folder::is_parquet;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable};
 use crate::types::logical_type::LogicalType;
 
@@ -14,8 +19,11 @@ pub(crate) struct FileRows {
     /// The name of the file.
     file: String,
     columns: Vec<String>,
-    pub rows: Vec<Vec<String>>,
+    pub rows: Vec<Record>,
 }
+
+/// The cells of a row; nulls of a Parquet file are none.
+type Record = Vec<Option<String>>;
 
 impl FileRows {
     /// The rows of the file that `table` names as `node`.
@@ -25,17 +33,24 @@ impl FileRows {
             return Err(table.key_error(key, what, "remove one of them"));
         }
         let name = node.string().unwrap_or_default();
-        let text = folder.read(name).map_err(|error| {
+        let unreadable = |error: &dyn fmt::Display| {
             let what = format!("cannot read the rows in {}: {error}", folder.path(name).display());
-            node.error(what, "put a CSV file next to the spec")
-        })?;
-        let records = records(&text).map_err(|line| {
-            let what = format!("the quote in line {line} of {name} is not closed");
-            node.error(what, "close it, or write the whole cell in quotes and each quote in it twice")
-        })?;
+            node.error(what, "put a CSV or Parquet file next to the spec")
+        };
+        let records = match Path::new(name) {
+            #[cfg(feature = "parquet")]
+            path if is_parquet(path) => {
+                let (path, _) = folder.read_bytes(name).map_err(|error| unreadable(&error))?;
+                parquet_records(&path).map_err(|error| unreadable(&error))?
+            }
+            _ => records(&folder.read(name).map_err(|error| unreadable(&error))?).map_err(|line| {
+                let what = format!("the quote in line {line} of {name} is not closed");
+                node.error(what, "close it, or write the whole cell in quotes and each quote in it twice")
+            })?,
+        };
         let mut records = records.into_iter();
-        let columns = records.next().unwrap_or_default();
-        let rows: Vec<Vec<String>> = records.collect();
+        let columns: Vec<String> = records.next().into_iter().flatten().flatten().collect();
+        let rows: Vec<Record> = records.collect();
         let wrong = rows.iter().position(|row| row.len() != columns.len());
         let what = match wrong {
             Some(row) => format!("row {} of {name} has not {} cells", row + 1, columns.len()),
@@ -62,7 +77,7 @@ impl FileRows {
         }
         let mut values = Vec::with_capacity(self.rows.len());
         for (row, cells) in self.rows.iter().enumerate() {
-            let value = cells.get(place).and_then(|cell| of_text(kind, cell));
+            let value = cells.get(place).and_then(Option::as_ref).and_then(|cell| of_text(kind, cell));
             values.push(value.ok_or_else(|| {
                 (format!("row {} of {} has no {} in {name}", row + 1, self.file, kind.name()), kind.takes())
             })?);
@@ -77,11 +92,43 @@ fn twice(columns: &[String]) -> Option<&String> {
     columns.iter().enumerate().find(is_second).map(|(_, name)| name)
 }
 
+/// The names and the cells of the columns without parts of a Parquet file.
+#[cfg(feature = "parquet")]
+fn parquet_records(path: &Path) -> Result<Vec<Record>, parquet::errors::ParquetError> {
+    use arrow_array::Array;
+    use arrow_cast::display::{ArrayFormatter, FormatOptions};
+    use arrow_schema::DataType;
+    use parquet::arrow::{ProjectionMask, arrow_reader::ParquetRecordBatchReaderBuilder};
+    let reader = ParquetRecordBatchReaderBuilder::try_new(std::fs::File::open(path)?)?;
+    let fields = reader.schema().fields().clone();
+    let flat = || fields.iter().enumerate().filter(|(_, field)| !field.data_type().is_nested());
+    let mask = ProjectionMask::roots(reader.parquet_schema(), flat().map(|(place, _)| place));
+    let mut records = vec![flat().map(|(_, field)| Some(field.name().clone())).collect()];
+    for batch in reader.with_projection(mask).build()? {
+        let batch = batch?;
+        let options = FormatOptions::new();
+        let columns = batch.columns().iter().map(|array| {
+            let is_binary = matches!(array.data_type(), DataType::Binary | DataType::FixedSizeBinary(_));
+            let formatter = ArrayFormatter::try_new(array, &options)?;
+            Ok((array, if is_binary { "0x" } else { "" }, formatter))
+        });
+        let columns = columns.collect::<Result<Vec<_>, parquet::errors::ParquetError>>()?;
+        for row in 0..batch.num_rows() {
+            let cells = columns.iter().map(|(array, prefix, cells)| {
+                let cell = array.is_valid(row).then(|| cells.value(row).try_to_string());
+                Ok(cell.transpose()?.map(|cell| format!("{prefix}{cell}")))
+            });
+            records.push(cells.collect::<Result<_, arrow_schema::ArrowError>>()?);
+        }
+    }
+    Ok(records)
+}
+
 /// The records of comma-separated text. A quoted cell may contain commas, line ends and doubled quotes.
 ///
 /// # Errors
 /// The line of a quote that is not closed.
-fn records(text: &str) -> Result<Vec<Vec<String>>, usize> {
+fn records(text: &str) -> Result<Vec<Record>, usize> {
     let mut records = Vec::new();
     let (mut line, mut opened) = (1, 1);
     let (mut record, mut cell, mut is_quoted) = (Vec::new(), String::new(), false);
@@ -91,10 +138,10 @@ fn records(text: &str) -> Result<Vec<Vec<String>>, usize> {
         match c {
             '"' if is_quoted && characters.next_if_eq(&'"').is_some() => cell.push('"'),
             '"' if is_quoted || cell.is_empty() => (is_quoted, opened) = (!is_quoted, line),
-            ',' if !is_quoted => record.push(std::mem::take(&mut cell)),
+            ',' if !is_quoted => record.push(Some(std::mem::take(&mut cell))),
             '\r' if !is_quoted && characters.peek() == Some(&'\n') => {}
             '\n' if !is_quoted => {
-                record.push(std::mem::take(&mut cell));
+                record.push(Some(std::mem::take(&mut cell)));
                 records.push(std::mem::take(&mut record));
             }
             c => cell.push(c),
@@ -104,7 +151,7 @@ fn records(text: &str) -> Result<Vec<Vec<String>>, usize> {
         return Err(opened);
     }
     if !cell.is_empty() || !record.is_empty() {
-        record.push(cell);
+        record.push(Some(cell));
         records.push(record);
     }
     Ok(records)
@@ -117,7 +164,7 @@ mod tests {
 
     /// The values of a column with these cells, PLAIN-encoded.
     fn stored(kind: &LogicalType, cells: &[&str]) -> Vec<Vec<u8>> {
-        let rows = cells.iter().map(|cell| vec![(*cell).to_owned()]).collect();
+        let rows = cells.iter().map(|cell| vec![Some((*cell).to_owned())]).collect();
         let file = FileRows { file: "t.csv".to_owned(), columns: vec!["x".to_owned()], rows };
         let ValueSpec::Choice { dictionary, by: Some(by), .. } = file.column("x", kind).unwrap() else {
             panic!("a column of a file is not in its order")
@@ -141,7 +188,10 @@ mod tests {
     fn cells_may_be_quoted() {
         let text = "a,b\r\n\"1, \"\"x\"\"\ny\",2\n,\"\"\nlast,";
         let cells = [vec!["a", "b"], vec!["1, \"x\"\ny", "2"], vec!["", ""], vec!["last", ""]];
-        assert_eq!(records(text).unwrap(), cells);
+        assert_eq!(
+            records(text).unwrap(),
+            cells.map(|row| row.into_iter().map(|c| Some(c.to_owned())).collect::<Vec<_>>())
+        );
     }
 
     #[test]

@@ -332,6 +332,64 @@ fields = [
 }
 
 #[test]
+fn a_table_has_the_rows_of_its_parquet_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let spec = folder.path().join("d.toml");
+    let fields = |values: &str| -> String {
+        let types = [
+            "'string', values = 'words'",
+            "'int64', values.uniform = { min = -5, max = 5 }",
+            "'uint64', values.uniform = { min = 0, max = 9 }",
+            "'float', values.normal = { mean = 0, stddev = 1 }",
+            "'double', values.normal = { mean = 0, stddev = 1e9 }",
+            "'decimal', precision = 10, scale = 2, values.uniform = { min = -1, max = 1 }",
+            "'date', values.uniform = { min = 1960-01-01, max = 2020-01-01 }",
+            "'time', unit = 'us', values.uniform = { min = 00:00:00, max = 23:59:59 }",
+            "'timestamp', unit = 'ns', values.uniform = { min = 1960-01-01T00:00:00, max = 2020-01-01T00:00:00 }",
+            "'timestamp', unit = 'ms', zone = 'UTC', values.uniform = { min = 1960-01-01T00:00:00Z, max = 2020-01-01T00:00:00Z }",
+            "'uuid', values = 'uuid'",
+            "'binary', values.choice = ['0x', '0x00ff']",
+            "'fixed_binary', width = 3, values = 'bytes'",
+            "'json', values.choice = ['{}', '[1, 2]']",
+        ];
+        let field = |(n, kind): (usize, &&str)| {
+            let kind = if values.is_empty() { kind } else { kind.split(", values").next().unwrap() };
+            format!("{{ name = 'f{n}', type = {kind}{values} }},\n")
+        };
+        types.iter().enumerate().map(field).collect()
+    };
+    let note = "{ name = 'note', type = 'string', nulls = 1, values = 'words' },\n\
+                { name = 'list', type = 'list', length.constant = 2, element = { type = 'int32', values.constant = 1 } },\n";
+    let made =
+        Dataset::from_toml(&format!("name = 'd'\nrows = 50\nfields = [{}{note}]", fields(""))).unwrap();
+    let made = rows(&made, 0..50, 50);
+    let file = std::fs::File::create(folder.path().join("d.parquet")).unwrap();
+    let mut writer = parquet::arrow::ArrowWriter::try_new(file, made.schema(), None).unwrap();
+    writer.write(&made).unwrap();
+    writer.close().unwrap();
+    let read = |more: &str| {
+        let fields = fields(", values = 'column'") + more;
+        let text = format!("name = 'g'\n[[tables]]\nname = 'd'\nfile = 'd.parquet'\nfields = [{fields}]");
+        std::fs::write(&spec, text).unwrap();
+        Dataset::table_of_file(&spec, "d", None)
+    };
+    let copy = read("").unwrap();
+    assert_eq!((copy.rows(), copy.files().len()), (Some(50), 1));
+    let columns: Vec<usize> = (0..14).collect();
+    assert_eq!(rows(&copy, 0..50, 20).columns(), made.project(&columns).unwrap().columns());
+    for (name, complaint) in [
+        ("note", "row 1 of d.parquet has no string in note"),
+        ("list", "d.parquet has no column \"list\"; its columns are f0,"),
+    ] {
+        let error = read(&format!("{{ name = '{name}', type = 'string', values = 'column' }}")).unwrap_err();
+        assert!(error.to_string().contains(complaint), "{error}");
+    }
+    std::fs::write(folder.path().join("d.parquet"), "PAR1").unwrap();
+    let error = read("").unwrap_err().to_string();
+    assert!(error.contains("cannot read the rows in"), "{error}");
+}
+
+#[test]
 fn mistakes_name_the_field_and_the_way_out() {
     for (table, from, to, complaint) in [
         (

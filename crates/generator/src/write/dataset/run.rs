@@ -23,7 +23,6 @@ use crate::write::plan::FilePlan;
 /// How often the manifest of a directory is updated while files are made.
 const MANIFEST_EVERY: Duration = Duration::from_secs(2);
 
-/// The state of one file of the layout.
 #[derive(Debug, Default)]
 struct FileState {
     /// The planned number of row groups.

@@ -52,7 +52,6 @@ impl<'a> PageMaker<'a> {
         })
     }
 
-    /// The codec of a column.
     pub(crate) fn codec(&mut self, leaf: &Leaf) -> &mut PageCodec {
         &mut self.codecs[self.plan.columns[leaf.index].codec]
     }

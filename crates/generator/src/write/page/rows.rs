@@ -9,7 +9,6 @@ use crate::shred::block::LeafBuffer;
 use crate::shred::value_buffer::ValueBuffer;
 use crate::spec::dataset::{Field, Leaf};
 
-/// Rows of one column.
 #[derive(Debug)]
 pub(crate) struct PageRows<'a> {
     pub field: &'a Field,
@@ -60,7 +59,6 @@ impl<'a> PageRows<'a> {
         }
     }
 
-    /// A copy of the rows in `range`.
     pub(crate) fn cut(&self, range: Range<usize>) -> PageRows<'a> {
         // The entries of a row begin at repetition level 0.
         let entries = match &self.repetition {

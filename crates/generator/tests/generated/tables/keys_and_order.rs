@@ -50,7 +50,11 @@ fn correlation(a: &[f64], b: &[f64]) -> f64 {
 }
 
 fn with_the_row_before(values: &[f64]) -> f64 {
-    correlation(&values[1..], &values[..values.len() - 1])
+    with_a_row_before(values, 1)
+}
+
+fn with_a_row_before(values: &[f64], lag: usize) -> f64 {
+    correlation(&values[lag..], &values[..values.len() - lag])
 }
 
 #[test]
@@ -164,6 +168,28 @@ fn rows_that_are_like_the_one_before_stay_so_and_pairs_of_columns_stay_independe
     let found = [with_the_row_before(&a), with_the_row_before(&b), correlation(&a, &b)];
     for (found, source) in found.iter().zip(source) {
         assert!((found - source).abs() < 0.06, "{found} {source}\n{spec}");
+    }
+}
+
+#[test]
+fn rows_of_sensors_that_take_turns_are_like_the_one_before_of_the_same_sensor() {
+    let mut levels = [0.0; 12];
+    let mut level = |row: usize| {
+        let level = &mut levels[row % 12];
+        *level = 0.95 * *level + scattered(row, 0, 2001) as f64 / 1000.0 - 1.0;
+        *level
+    };
+    let source: Vec<f64> = (0..9600).map(&mut level).collect();
+    let sensors: Vec<String> = (0..9600).map(|row| format!("s{}", row * 5 % 12)).collect();
+    let (spec, made) = like(vec![
+        ("sensor", Arc::new(StringArray::from_iter_values(&sensors))),
+        ("level", Arc::new(Float64Array::from(source.clone()))),
+    ]);
+    assert_eq!(texts(&made, "sensor"), sensors, "{spec}");
+    let levels = reals(&made, "level");
+    for lag in [1, 11, 12] {
+        let (found, wanted) = (with_a_row_before(&levels, lag), with_a_row_before(&source, lag));
+        assert!((found - wanted).abs() < 0.06, "{lag}: {found} {wanted}\n{spec}");
     }
 }
 

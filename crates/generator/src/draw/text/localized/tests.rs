@@ -20,7 +20,7 @@ fn addresses_are_in_ascii_with_points_between_words() {
 #[test]
 fn every_kind_of_every_locale_has_values_in_its_form_or_is_refused() {
     for (locale, _) in lists::LOCALES {
-        for name in KINDS {
+        for name in kinds() {
             let Ok(forms) = forms(name, locale) else {
                 assert!(!matches!(name, "first_name" | "last_name" | "full_name"), "{locale}: {name}");
                 continue;

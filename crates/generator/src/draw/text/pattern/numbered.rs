@@ -1,7 +1,7 @@
 //! The strings of a pattern by their numbers, for values that do not repeat.
 //!
-//! All strings have as many places, each with letters of its own. So a number is one string, and two patterns share a
-//! string if they share a letter in each place.
+//! All strings have the same number of places, and each place has its own letters. So each number belongs to one string,
+//! and two patterns share a string if they share a letter in each place.
 
 use crate::draw::text::pattern::{Choices, Part, Pattern, write};
 use crate::random::rng::Sequence;
@@ -69,7 +69,6 @@ impl Place<'_> {
         self.firsts().find(|c| other.has(*c)).or_else(|| other.firsts().find(|c| self.has(*c)))
     }
 
-    /// The first letters of its ranges.
     fn firsts(&self) -> impl Iterator<Item = char> {
         let (letter, bytes, ranges) = match *self {
             Place::Letter(letter) => (Some(letter), &[][..], &[][..]),

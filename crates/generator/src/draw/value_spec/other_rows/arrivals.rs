@@ -49,7 +49,6 @@ impl Arrivals {
         rows.saturating_add(self.copies(rows))
     }
 
-    /// The number of arrivals.
     pub(crate) fn len(&self) -> u64 {
         self.rows.saturating_add(self.copies(self.rows))
     }

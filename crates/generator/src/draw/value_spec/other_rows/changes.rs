@@ -91,7 +91,6 @@ impl Change {
     }
 }
 
-/// The changes of a table.
 #[derive(Debug)]
 pub(crate) struct Changes {
     /// The table.
@@ -135,7 +134,6 @@ impl Changes {
         Changes { of: of.to_owned(), rows, whole, last, deleted, order }
     }
 
-    /// The number of changes.
     pub(crate) fn len(&self) -> u64 {
         self.start(self.rows / BLOCK).saturating_add(self.rows % BLOCK).saturating_add(self.last.sum)
             + (self.deletes(self.rows) - self.deletes(self.rows - self.rows % BLOCK))

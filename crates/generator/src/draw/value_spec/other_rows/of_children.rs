@@ -93,7 +93,7 @@ pub(crate) fn of_children(
     let kind = around.kind;
     let of = node.table(name, &["of"])?.need("of", name)?;
     let text = of.string().unwrap_or_default();
-    let complaint = |(what, advice): Complaint| of.error(what, advice);
+    let complaint = |complaint: Complaint| of.complain(complaint);
     let fold = match name {
         "sum" => Fold::Sum,
         "min" => Fold::Min,
@@ -132,7 +132,7 @@ fn rows(
 ) -> Result<Children> {
     let text = of.string().unwrap_or_default();
     let wrong = |what: String, advice: &str| Err(of.error(what, advice));
-    let complaint = |(what, advice): Complaint| of.error(what, advice);
+    let complaint = |complaint: Complaint| of.complain(complaint);
     if around.in_list {
         return wrong(format!("a {name} of children inside a list"), "use it in a field of the record");
     }

@@ -123,10 +123,10 @@ pub(crate) fn lookup(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Resul
     let (by, column) = (table.need("by", "lookup")?, table.need("column", "lookup")?);
     let name = by.string().unwrap_or_default();
     let found = (around.tables.referring)(name);
-    let (operand, referring) = found.map_err(|(what, advice)| by.error(what, advice))?;
+    let (operand, referring) = found.map_err(|complaint| by.complain(complaint))?;
     let column = column.string().unwrap_or_default();
     let dataset = (around.tables.table)(&referring.table, column);
-    let dataset = dataset.map_err(|(what, advice)| by.error(what, advice))?;
+    let dataset = dataset.map_err(|complaint| by.complain(complaint))?;
     if referring.has_orphans {
         let what = format!("a look-up by {name}, of whose keys some are of no row of {}", referring.table);
         return Err(by.error(what, "leave out `orphans` of the reference, or the look-up"));
@@ -145,7 +145,7 @@ pub(crate) fn lookup(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Resul
     }
     let of = RowOf::Key { operand: [operand], key: referring.key };
     let column = column_of(of, dataset, column, around.kind);
-    column.map(ValueSpec::OtherColumn).map_err(|(what, advice)| node.error(what, advice))
+    column.map(ValueSpec::OtherColumn).map_err(|complaint| node.complain(complaint))
 }
 
 /// `parent = "COLUMN"`.
@@ -153,9 +153,9 @@ pub(crate) fn parent(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Resul
     let fan_out = fan_out(node, around)?;
     let column = node.string().unwrap_or_default();
     let dataset = (around.tables.table)(&fan_out.parent, column);
-    let dataset = dataset.map_err(|(what, advice)| node.error(what, advice))?;
+    let dataset = dataset.map_err(|complaint| node.complain(complaint))?;
     let column = column_of(RowOf::Parent(fan_out), dataset, column, around.kind);
-    column.map(ValueSpec::OtherColumn).map_err(|(what, advice)| node.error(what, advice))
+    column.map(ValueSpec::OtherColumn).map_err(|complaint| node.complain(complaint))
 }
 
 /// `"child_number"`: 1, 2, ... for the rows of each parent.

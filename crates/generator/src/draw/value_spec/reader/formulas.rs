@@ -32,7 +32,7 @@ pub(super) fn expression(parameters: SpecNode<'_>, around: &mut Surroundings<'_>
         (found, _) => found,
     };
     let expression = Expression::parse(text, kind, &draws, &mut resolve)
-        .map_err(|(what, advice)| parameters.error(what, advice))?;
+        .map_err(|complaint| parameters.complain(complaint))?;
     let mut before = expression.operands.iter().filter(|operand| operand.row != OperandRow::Own);
     if let Some(operand) = before.next() {
         fan_out(node, around)?;
@@ -47,7 +47,7 @@ pub(super) fn expression(parameters: SpecNode<'_>, around: &mut Surroundings<'_>
         let what = format!("texts that can grow from row to row, beyond {SHORT_BYTES} bytes");
         return Err(node.error(what, "shorten them: substring(..., 1, 60)"));
     }
-    can_fit(&expression, kind).map_err(|(what, advice)| parameters.error(what, advice))?;
+    can_fit(&expression, kind).map_err(|complaint| parameters.complain(complaint))?;
     Ok(ValueSpec::Expression(expression))
 }
 

@@ -19,17 +19,12 @@ pub(super) fn uniform(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<V
     let table = node.table("uniform", &["min", "max", "unique"])?;
     let is_unique = is_unique(table, around)?;
     let (min, max) = (table.need("min", "uniform")?, table.need("max", "uniform")?);
-    let above =
-        || min.error(format!("min {} is greater than max {}", min.described(), max.described()), "swap them");
     if kind.is_real() {
         let bound = |node: SpecNode<'_>| {
             let value = Literal::new(node).and_then(|literal| real(kind, &literal)).filter(|v| v.is_finite());
             value.ok_or_else(|| node.unfit(&format!("{{}} is not a finite {}", kind.name()), kind.takes()))
         };
-        let (low, high) = (bound(min)?, bound(max)?);
-        if low > high {
-            return Err(above());
-        }
+        let (low, high) = min.in_order(bound(min)?, bound(max)?)?;
         if !(high - low).is_finite() {
             return Err(max.error("the span from min to max is not finite", "use closer bounds"));
         }
@@ -37,7 +32,8 @@ pub(super) fn uniform(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<V
     }
     let (low, high) = (wide_of(kind, min)?, wide_of(kind, max)?);
     if low > high {
-        return Err(above());
+        let what = format!("min {} is greater than max {}", min.described(), max.described());
+        return Err(min.error(what, "swap them"));
     }
     let numbers = high - low + Int256::from(1);
     if is_unique {
@@ -60,8 +56,8 @@ pub(super) fn uniform(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<V
 pub(crate) fn is_unique(table: SpecTable<'_>, around: &Surroundings<'_>) -> Result<bool> {
     let is_unique = table.flag("unique")?;
     match table.get("unique").filter(|_| is_unique && (around.in_list || around.kind.is_real())) {
-        Some(node) => {
-            Err(node.error("unique numbers that are real or in a list", "use whole numbers of the record"))
+        Some(of) => {
+            Err(of.error("unique numbers that are real or in a list", "use whole numbers of the record"))
         }
         None => Ok(is_unique),
     }
@@ -92,10 +88,7 @@ pub(super) fn counts(name: &str, parameters: SpecNode<'_>, kind: &LogicalType) -
 /// `sequence`: whole numbers from `start` in steps of `step`.
 pub(super) fn sequence(parameters: SpecNode<'_>, kind: &LogicalType) -> Result<ValueSpec> {
     let table = parameters.table("sequence", &["start", "step"])?;
-    let start = match table.get("start") {
-        Some(node) => whole_of(kind, node)?,
-        None => 0,
-    };
+    let start = table.get("start").map_or(Ok(0), |node| whole_of(kind, node))?;
     let step = match table.get("step") {
         None if matches!(kind, LogicalType::Decimal { scale: 39.., .. }) => {
             let what = "a sequence with steps of 1 and more than 38 digits after the point";
@@ -153,21 +146,14 @@ fn bounds(curve: Curve, node: SpecNode<'_>, kind: &LogicalType) -> Result<(f64, 
         true => kind.real_range(),
         false => (-kind.most_real(), kind.most_real()),
     };
-    let bound = |key: &str| match table.get(key) {
-        None => Ok(None),
-        Some(node) => match quantity(kind, node)? {
-            bound if (least..=most).contains(&bound) => Ok(Some(bound)),
-            _ => {
-                let what = format!("`{key} = {}` of {}", node.described(), kind.a_name());
-                Err(node.error(what, format!("use a value from {least} to {most}")))
-            }
-        },
+    let bound = |key: &str| {
+        let Some(node) = table.get(key) else { return Ok(None) };
+        let bound = Some(quantity(kind, node)?).filter(|bound| (least..=most).contains(bound));
+        let what = format!("`{key} = {{}}` of {}", kind.a_name());
+        bound.map(Some).ok_or_else(|| node.unfit(&what, format!("use a value from {least} to {most}")))
     };
     let (min, max) = (bound("min")?, bound("max")?);
-    let (low, high) = (min.unwrap_or(f64::NEG_INFINITY), max.unwrap_or(f64::INFINITY));
-    if low > high {
-        return Err(node.error(format!("min {low} is greater than max {high}"), "swap them"));
-    }
+    let (low, high) = node.in_order(min.unwrap_or(f64::NEG_INFINITY), max.unwrap_or(f64::INFINITY))?;
     // Otherwise half of the values would not fit.
     let centre = curve.centre().clamp(low, high);
     if !(least..=most).contains(&centre) {

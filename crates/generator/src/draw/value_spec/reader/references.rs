@@ -101,7 +101,7 @@ pub(super) fn reference(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Re
             (name, Referred::read(table)?)
         }
     };
-    let (key, rows_in_spec) = (around.key)(to).map_err(|(what, advice)| node.error(what, advice))?;
+    let (key, rows_in_spec) = (around.key)(to).map_err(|complaint| node.complain(complaint))?;
     let Some(rows) = referred.rows.or(rows_in_spec).filter(|rows| *rows > 0) else {
         let what = format!("the dataset of {to} has no rows, or an unknown number of them");
         let advice = format!(

@@ -59,7 +59,7 @@ fn distinct_strings(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<Val
     let counted = texts.zip(patterns).zip(counts).map(|((text, pattern), count)| (text, pattern, count));
     DistinctStrings::new(counted.collect(), purpose(around.path, "unique"))
         .map(|distinct| ValueSpec::Distinct(Arc::new(distinct)))
-        .map_err(|(what, advice)| node.error(what, advice))
+        .map_err(|complaint| node.complain(complaint))
 }
 
 /// `pattern = { weights = { PATTERN = WEIGHT, ... } }`.
@@ -139,11 +139,5 @@ fn lengths(table: SpecTable<'_>, longest: u32) -> Result<(u32, u32)> {
         let advice = format!("use a whole number from 0 to {longest}");
         table.read_needed((key, "a length"), advice, |node| node.integer_in(0..=longest))
     };
-    match (read("min")?, read("max")?) {
-        (least, most) if least > most => {
-            let node = table.need("min", "a length")?;
-            Err(node.error(format!("min {least} is greater than max {most}"), "swap them"))
-        }
-        ends => Ok(ends),
-    }
+    table.need("min", "a length")?.in_order(read("min")?, read("max")?)
 }
