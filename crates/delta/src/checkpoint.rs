@@ -82,7 +82,7 @@ fn actions_of_parquet(bytes: Vec<u8>) -> std::result::Result<Vec<Action>, String
         return Err(format!("it has {rows} rows, where at most {MAX_ROWS} are read"));
     }
     let is_read = |chunk: &ColumnChunk<'_>| COLUMNS.contains(&chunk.element().top().name());
-    let row = check_page_sizes(&footer, bytes.as_slice(), DEFAULT_MAX_PAGE, u64::MAX, is_read)
+    let (row, _) = check_page_sizes(&footer, bytes.as_slice(), DEFAULT_MAX_PAGE, u64::MAX, is_read)
         .map_err(|e| e.to_string())?;
     let at_once = usize::try_from(MAX_DECODED / row.max(1)).unwrap_or(BATCH_ROWS).clamp(1, BATCH_ROWS);
     let all: Vec<usize> = (0..footer.num_columns()).collect();

@@ -6,9 +6,14 @@
 //! older: magic ┃ number of bitmaps ┃ for each, its upper bits being its number: length ┃ a bitmap, all numbers big-endian
 //! ```
 //!
+//! Such a file may be anywhere, in tables that share files with another one.
+//!
 //! Each length is checked against the bytes that the vector has: memory grows at most in proportion to them.
 
 use std::ops::Range;
+use std::path::Path;
+
+use sawmill_store::{Confinement, Location};
 
 use crate::action::DeletionVector;
 use crate::table_folder::TableFolder;
@@ -25,10 +30,12 @@ const NO_OFFSETS: usize = 4;
 /// A container with more values than this is a bitmap of 2^16 bits.
 const MAX_ARRAY: usize = 4096;
 
-/// Returns the deleted rows of a file, in ascending order. The error names the fault of the vector.
+/// Returns the deleted rows of a file, in ascending order, of a vector within the confinement. The error names the fault
+/// of the vector.
 pub(crate) fn deleted_rows(
     table: &dyn TableFolder,
     vector: &DeletionVector,
+    confinement: Option<&Confinement>,
 ) -> Result<Vec<Range<u64>>, String> {
     let size = usize::try_from(vector.size_in_bytes).map_err(|_| "it has a negative size".to_owned())?;
     let text = vector.path_or_inline_dv.as_str();
@@ -37,13 +44,19 @@ pub(crate) fn deleted_rows(
             let bytes = base85(text).ok_or("its text is not base85")?;
             rows_of(bytes.get(..size).ok_or("it is shorter than its size")?)?
         }
-        "u" => {
-            let name = file_name(text).ok_or("its file's name is not a UUID in base85")?;
-            let bytes = table.read(&name).map_err(|error| error.to_string())?;
-            let bytes = bytes.ok_or_else(|| format!("its file {name} does not exist"))?;
+        kind @ ("u" | "p") => {
+            let place = match kind {
+                "p" => Location::new(Path::new(text)).map_err(|error| error.to_string())?,
+                _ => {
+                    let name = file_name(text).ok_or("its file's name is not a UUID in base85")?;
+                    table.location(&name).map_err(|error| error.to_string())?
+                }
+            };
+            confinement.map_or(Ok(()), |within| within.check(&place)).map_err(|error| error.to_string())?;
+            let bytes = table.read_at(&place).map_err(|error| error.to_string())?;
+            let bytes = bytes.ok_or_else(|| format!("its file {place} does not exist"))?;
             rows_of(in_file(&bytes, vector.offset.unwrap_or(1), size)?)?
         }
-        // An absolute path, as copies of a table have that share its files.
         other => return Err(format!("sawmill lacks vectors of the storage type {other:?}")),
     };
     let rows: u64 = ranges.iter().map(|rows| rows.end - rows.start).sum();
@@ -248,7 +261,7 @@ mod tests {
             size_in_bytes: bytes.len() as i64,
             cardinality,
         };
-        deleted_rows(&LocalTable::new("."), &vector)
+        deleted_rows(&LocalTable::new("."), &vector, None)
     }
 
     fn array(bitmaps: &[(u32, Vec<u8>)]) -> Vec<u8> {
@@ -274,7 +287,7 @@ mod tests {
                 size_in_bytes,
                 cardinality: 6,
             };
-            let rows = deleted_rows(&LocalTable::new("."), &vector).unwrap();
+            let rows = deleted_rows(&LocalTable::new("."), &vector, None).unwrap();
             assert_eq!(rows, [3..5, 7..8, 11..12, 18..19, 29..30]);
         }
         assert_eq!(
@@ -282,6 +295,37 @@ mod tests {
             "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
         );
         assert_eq!(file_name("../^-aqEH.-t@S}K{vb[*k^"), None);
+    }
+
+    #[test]
+    fn a_vector_with_an_absolute_path_is_read_within_the_confinement_alone() {
+        let (table, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let bitmap =
+            [&WITHOUT_RUNS.to_le_bytes()[..], &[1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 7, 0, 9, 0]].concat();
+        let data = array(&[(0, bitmap)]);
+        let (size, sum) = (data.len() as u32, crc32(&data));
+        let path = other.path().join("a b.bin");
+        let parts = [&[1][..], &size.to_be_bytes(), &data, &sum.to_be_bytes()];
+        std::fs::write(&path, parts.concat()).unwrap();
+        let read = |text: &str, folder: Option<&Path>| {
+            let vector = DeletionVector {
+                storage_type: "p".to_owned(),
+                path_or_inline_dv: text.to_owned(),
+                offset: Some(1),
+                size_in_bytes: size.into(),
+                cardinality: 2,
+            };
+            let confinement = folder.map(|folder| Confinement::to(folder).unwrap());
+            deleted_rows(&LocalTable::new(table.path()), &vector, confinement.as_ref())
+        };
+        let url = format!("file://{}", path.display().to_string().replace(' ', "%20"));
+        for text in [path.to_str().unwrap(), &url] {
+            assert_eq!(read(text, None).unwrap(), [7..8, 9..10]);
+            assert_eq!(read(text, Some(other.path())).unwrap(), [7..8, 9..10]);
+            assert!(read(text, Some(table.path())).unwrap_err().contains("outside of"));
+        }
+        assert!(read("s3://bucket/a.bin", None).unwrap_err().contains("another store"));
+        assert!(read("/none.bin", None).unwrap_err().contains("does not exist"));
     }
 
     #[test]

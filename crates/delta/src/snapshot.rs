@@ -7,7 +7,7 @@ use std::path::Path;
 use arrow_array::ArrayRef;
 use arrow_schema::Schema;
 use sawmill_profile::{Error, Kind, Pool, Result};
-use sawmill_store::Location;
+use sawmill_store::{Confinement, Location};
 use serde_json::Value;
 
 use crate::action::{Action, Add, Metadata, Protocol};
@@ -71,6 +71,18 @@ impl Snapshot {
     /// A version that does not exist or whose commits are gone; a table that demands what this crate lacks; a
     /// log that cannot be read.
     pub fn open(table: &dyn TableFolder, version: Option<u64>) -> Result<Option<Self>> {
+        Self::open_within(table, version, None)
+    }
+
+    /// As [`open`](Self::open); its files and their deletion vectors must be in this folder.
+    ///
+    /// # Errors
+    /// Errors of [`open`](Self::open); a file outside of the folder.
+    pub fn open_within(
+        table: &dyn TableFolder,
+        version: Option<u64>,
+        confinement: Option<&Confinement>,
+    ) -> Result<Option<Self>> {
         let place = table.location("")?.to_string();
         let names = table.names(LOG)?;
         let names = LogNames::new(names.iter().map(String::as_str));
@@ -82,7 +94,7 @@ impl Snapshot {
                 .advise(format!("its newest is {newest}")));
         }
         let replayed = Replayed::new(table, &names, version, &place)?;
-        replayed.snapshot(table, version, &place).map(Some)
+        replayed.snapshot((table, confinement), version, &place).map(Some)
     }
 
     /// Returns whether an application has committed a version.
@@ -153,7 +165,7 @@ impl Replayed {
         Ok(())
     }
 
-    fn snapshot(self, table: &dyn TableFolder, version: u64, place: &str) -> Result<Snapshot> {
+    fn snapshot(self, table: Within<'_>, version: u64, place: &str) -> Result<Snapshot> {
         let lacks = |what: &str| {
             Error::new(Kind::Failed, format!("the table's log has no {what}"))
                 .at(place)
@@ -197,8 +209,11 @@ impl Replayed {
     }
 }
 
+/// A table's folder, and the folder that its files must be in.
+type Within<'a> = (&'a dyn TableFolder, Option<&'a Confinement>);
+
 fn file_of(
-    table: &dyn TableFolder,
+    (table, confinement): Within<'_>,
     path: &str,
     add: &Add,
     (schema, names): (&Schema, &[String]),
@@ -206,7 +221,7 @@ fn file_of(
 ) -> Result<SnapshotFile> {
     let deleted = match &add.deletion_vector {
         None => None,
-        Some(vector) => Some(deleted_rows(table, vector).map_err(|what| {
+        Some(vector) => Some(deleted_rows(table, vector, confinement).map_err(|what| {
             Error::new(Kind::Failed, format!("the deletion vector of the file cannot be read: {what}"))
                 .at(path)
                 .advise("rewrite the files that have some (in Spark: REORG TABLE ... APPLY (PURGE)), then load the new version")
@@ -228,6 +243,7 @@ fn file_of(
         true => Location::new(Path::new(path))?,
         false => table.location(path)?,
     };
+    confinement.map_or(Ok(()), |within| within.check(&place))?;
     let deleted = deleted.zip(add.deletion_vector.as_ref()).map(|(rows, vector)| {
         let (kind, name, offset) = vector.id();
         DeletedRows {

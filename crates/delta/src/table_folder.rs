@@ -21,6 +21,12 @@ pub trait TableFolder: Sync {
     /// The file cannot be read.
     fn read(&self, name: &str) -> Result<Option<Vec<u8>>>;
 
+    /// Reads a file that may be outside of the folder; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is neither on this machine nor in the table's store.
+    fn read_at(&self, place: &Location) -> Result<Option<Vec<u8>>>;
+
     /// Writes a file that appears whole, and only if its name is free. Returns whether it was written.
     ///
     /// # Errors
@@ -58,12 +64,16 @@ impl TableFolder for LocalTable {
     }
 
     fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
-        let path = self.0.join(name);
+        self.read_at(&Location::Path(self.0.join(name)))
+    }
+
+    fn read_at(&self, place: &Location) -> Result<Option<Vec<u8>>> {
+        let Location::Path(path) = place else { return Err(elsewhere(place)) };
         let mut bytes = Vec::new();
-        match open_regular(&path).and_then(|mut file| file.read_to_end(&mut bytes)) {
+        match open_regular(path).and_then(|mut file| file.read_to_end(&mut bytes)) {
             Ok(_) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(failed("reading", &path, &error)),
+            Err(error) => Err(failed("reading", path, &error)),
         }
     }
 
@@ -75,6 +85,10 @@ impl TableFolder for LocalTable {
     fn location(&self, name: &str) -> Result<Location> {
         Ok(Location::Path(if name.is_empty() { self.0.clone() } else { self.0.join(name) }))
     }
+}
+
+fn elsewhere(place: &Location) -> Error {
+    Error::new(Kind::Failed, "the file is in another store than the table").at(place.to_string())
 }
 
 /// Writes a file that appears whole, and only if its name is free.
@@ -118,6 +132,15 @@ impl TableFolder for StoreTable {
 
     fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
         Ok(self.0.read(name)?)
+    }
+
+    fn read_at(&self, place: &Location) -> Result<Option<Vec<u8>>> {
+        match place {
+            Location::Object(url) if url.is_below(&self.0.url("").sibling("")) => {
+                Ok(self.0.read_key(url.key())?)
+            }
+            _ => Err(elsewhere(place)),
+        }
     }
 
     fn create(&self, name: &str, bytes: &[u8]) -> Result<bool> {

@@ -343,9 +343,11 @@ fn open_table(named: &NamedTable, how: How<'_>, stores: &StoreArgs) -> Result<In
     console.step(&format!("version {} of the Delta table: {number}", table.version));
     let DeltaTable { columns: schema, files, objects, .. } = table;
     let max_footer = columns.max_footer.unwrap_or(DEFAULT_MAX_FOOTER);
-    let source = ParquetFiles::open_table(&schema, &files, &|url| objects.open(url, TAIL), max_footer)?;
+    let wanted = columns.columns();
+    let open = |url: &ObjectUrl| objects.open(url, TAIL);
+    let source = ParquetFiles::open_table(&schema, &files, &open, max_footer, &wanted)?;
     let source = columns.limited(source, read_ahead);
-    let source = Box::new(source.select(&columns.columns(), &columns.rename)?);
+    let source = Box::new(source.select(&wanted, &columns.rename)?);
     Ok(Inputs::new(Rows::Files(source), None, objects))
 }
 

@@ -112,6 +112,10 @@ fn converted(args: &ConvertArgs, console: Console) -> Result<(), Error> {
     let limited = args.rows.limited(source);
     let source = limited.as_ref().map_or(source, |limited| limited);
     refuse_variants(source.schema())?;
+    if source.schema().fields().is_empty() && source.rows() > 0 {
+        let place = source.files().first().map(|file| file.name.clone()).unwrap_or_default();
+        return Err(Error::failure("the file has rows and no columns", place, "leave the file out"));
+    }
     let profile = Profile::new();
     let Some(format) = format else {
         if let Some(option) = args.pages.given.first_of::<PageArgs>(&[]) {

@@ -193,6 +193,18 @@ fn files_that_change_or_differ_are_errors_with_advice_for_a_conversion() {
 }
 
 #[test]
+fn a_file_with_rows_and_no_columns_is_named_and_nothing_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let (from, to) = (dir.path().join("none.parquet"), dir.path().join("out.parquet"));
+    // Version 1, a root without fields, two rows in a row group without column chunks.
+    let footer = b"\x15\x02\x19\x1c\x48\x04root\x15\0\0\x16\x04\x19\x1c\x19\x0c\x16\0\x16\x04\0\0";
+    fs::write(&from, [&b"PAR1"[..], footer, &(footer.len() as u32).to_le_bytes(), b"PAR1"].concat()).unwrap();
+    let error = convert(&from, &to, &[]).fails(1);
+    assert!(error.contains("has rows and no columns") && error.contains("none.parquet"), "{error}");
+    assert!(!to.exists());
+}
+
+#[test]
 fn all_rows_are_parsed_without_writing_them() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);

@@ -147,13 +147,14 @@ impl<'a> ColumnChunk<'a> {
         start..start.saturating_add(chunk.compressed as u64)
     }
 
-    /// Checks whether a reader of this format version can read the column.
+    /// Checks whether a reader of this format version can read the column, as far as the footer tells. An unknown
+    /// encoding matters only if a page has it.
     ///
     /// Costs a few comparisons; an error allocates.
     ///
     /// # Errors
     ///
-    /// The chunk is encrypted, or its type, codec or one of its encodings is unknown.
+    /// The chunk is encrypted, or its type or codec is unknown.
     pub fn readable(&self) -> Result<()> {
         let what = if !self.has_metadata() || self.is_encrypted() {
             "expected an unencrypted column, found an encrypted column".to_string()
@@ -165,8 +166,6 @@ impl<'a> ColumnChunk<'a> {
             format!("expected the schema's type {expected}, found {}", self.physical_type())
         } else if !self.codec().is_known() {
             format!("expected a codec of the format, found {}", self.codec())
-        } else if !self.encodings().all_known() {
-            format!("expected encodings of the format, found {}", self.encodings())
         } else {
             return Ok(());
         };

@@ -13,7 +13,7 @@ macro_rules! conversions {
         impl crate::Footer {
             /// The decoded row groups as metadata of this release of the `parquet` crate, with the columns of these
             /// leaves, which must all be decoded, or with all decoded columns that can be read. The latter excludes
-            /// encrypted columns, those with types, codecs or encodings that the crate does not know
+            /// encrypted columns, those with types or codecs that the crate does not know
             /// ([`crate::ColumnChunk::readable`] says why), and the other columns of a map that holds one.
             ///
             /// Pass it to `ArrowReaderMetadata::try_new`; the reader then reads the pages from the same file. The

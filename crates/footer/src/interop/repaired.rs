@@ -24,7 +24,8 @@ pub(crate) fn write(chunk: &ColumnChunk<'_>, writer: &mut ThriftWriter) {
     writer.i64(2, kept.file_offset);
     writer.begin(3);
     writer.i32(1, chunk.physical_type().number());
-    let encodings: Vec<_> = chunk.encodings().iter().collect();
+    // Readers find the encoding of a page in its header.
+    let encodings: Vec<_> = chunk.encodings().iter().filter(|encoding| encoding.is_known()).collect();
     writer.list(2, I32, encodings.len() as u64);
     encodings.iter().for_each(|encoding| writer.integer(encoding.number().into()));
     writer.list(3, BINARY, 0);

@@ -85,7 +85,7 @@ impl Kinds {
         }
     }
 
-    /// If the element at the cursor is of a known kind, appends its name, which must be UTF-8, to `names` and
+    /// If the element at the cursor is of a known kind, appends its name to `names` and
     /// its node to `nodes`, and returns its traits.
     #[inline]
     pub fn next(

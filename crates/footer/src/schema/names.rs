@@ -37,8 +37,8 @@ impl Names {
         Ok(Self { bytes, end: 0 })
     }
 
-    /// Adds the name in this range of the bytes and returns its offset here; `None` if the name is not UTF-8
-    /// or not within the bytes.
+    /// Adds the name in this range of the bytes and returns its offset here; `None` if it is not within the bytes.
+    /// `?` replaces each byte that is not UTF-8.
     #[inline]
     pub fn push(&mut self, bytes: &[u8], name: Range<usize>) -> Option<u32> {
         let (start, len) = (self.end, name.len());
@@ -46,7 +46,7 @@ impl Names {
         self.bytes.truncate(start);
         match block {
             Some(block) if is_ascii(block, len) => self.bytes.extend_from_slice(block),
-            _ => self.push_any(bytes.get(name)?)?,
+            _ => self.push_any(bytes.get(name)?),
         }
         self.end = start + len;
         // Names are part of the footer, whose length has 32 bits.
@@ -55,10 +55,11 @@ impl Names {
 
     #[cold]
     #[inline(never)]
-    fn push_any(&mut self, name: &[u8]) -> Option<()> {
-        std::str::from_utf8(name).ok()?;
-        self.bytes.extend_from_slice(name);
-        Some(())
+    fn push_any(&mut self, name: &[u8]) {
+        for part in name.utf8_chunks() {
+            self.bytes.extend_from_slice(part.valid().as_bytes());
+            self.bytes.extend(part.invalid().iter().map(|_| b'?'));
+        }
     }
 
     /// All names; `None` if they are not UTF-8, which cannot happen because each name is.

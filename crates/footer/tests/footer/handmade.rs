@@ -348,7 +348,7 @@ fn endless_nesting_is_an_error_without_a_stack_overflow() {
 }
 
 #[test]
-fn an_unknown_codec_or_encoding_makes_only_its_column_unreadable() {
+fn an_unknown_codec_or_type_makes_only_its_column_unreadable() {
     let bytes = footer(4, |writer, column| {
         chunk(writer, |writer| match column {
             1 => writer.i32(4, 99),
@@ -366,7 +366,9 @@ fn an_unknown_codec_or_encoding_makes_only_its_column_unreadable() {
     let errors: Vec<Option<String>> =
         group.columns().map(|chunk| chunk.readable().err().map(|error| error.to_string())).collect();
     assert_eq!(errors[0], None);
-    for (column, what) in [(1, "unknown (99)"), (2, "PLAIN, unknown"), (3, "unknown (42)")] {
+    assert_eq!(errors[2], None, "an encoding that a page need not have");
+    assert!(!group.column(2).unwrap().encodings().all_known());
+    for (column, what) in [(1, "unknown (99)"), (3, "unknown (42)")] {
         let error = errors[column].as_ref().unwrap();
         assert!(error.contains(what) && error.contains(&format!("columns[{column}]")), "{error}");
     }
@@ -460,6 +462,33 @@ fn text_that_is_not_utf8_does_not_fail_the_file() {
     assert_eq!(footer.created_by().as_deref(), Some("writer \u{fffd}1"));
     let pairs: Vec<_> = footer.key_value_metadata().collect();
     assert_eq!(pairs, [("k\u{fffd}".into(), Some("\u{fffd}v".into())), ("text".into(), Some("é".into()))]);
+}
+
+#[test]
+fn a_name_that_is_not_utf8_has_a_question_mark_for_each_other_byte() {
+    let mut writer = ThriftWriter::new();
+    writer.i32(1, 1);
+    writer.list(2, STRUCT, 4);
+    for (name, children) in
+        [(&b"sch\xe9ma"[..], 3), (b"caf\xe9", 0), (b"\xc3\xa9\xff\xff", 0), (b"\xe4\xb8", 0)]
+    {
+        writer.begin_element();
+        if children == 0 {
+            writer.i32(1, 1);
+            writer.i32(3, 1);
+        }
+        writer.binary(4, name);
+        if children > 0 {
+            writer.i32(5, children);
+        }
+        writer.stop();
+    }
+    writer.i64(3, 0);
+    writer.list(4, STRUCT, 0);
+    writer.stop();
+    let footer = decode(writer.bytes()).unwrap();
+    let names: Vec<String> = footer.schema().leaves().map(|leaf| leaf.path()).collect();
+    assert_eq!(names, ["caf?", "é??", "??"]);
 }
 
 #[test]

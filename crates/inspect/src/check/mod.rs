@@ -226,6 +226,10 @@ impl<'a, 'f> Check<'a, 'f> {
         let here = details.file_path.is_none_or(str::is_empty);
         self.file_path(chunk, &details);
         if chunk.has_metadata() {
+            if !chunk.encodings().all_known() {
+                let what = format!("expected encodings of the format, found {}", chunk.encodings());
+                self.chunk(chunk, what, ".meta_data.encodings");
+            }
             self.counts(chunk, &details);
             self.no_bytes(chunk);
             if let Some(offset) = chunk.dictionary_page_offset()

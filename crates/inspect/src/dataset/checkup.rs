@@ -83,6 +83,14 @@ struct FallenBack {
     encoding: &'static str,
 }
 
+/// What is wrong with some of the items, and the option of `sawmill convert` that mends it.
+struct Fault {
+    sum: Sum,
+    what: String,
+    cost: &'static str,
+    option: String,
+}
+
 /// With fewer row groups, order skips little.
 const MANY_GROUPS: usize = 4;
 
@@ -151,107 +159,21 @@ impl Checkup {
 
     /// The findings about files at `inputs`, in order of gain. One command mends all that a command can mend.
     pub fn findings(&self, inputs: &[PathBuf], style: &TextStyle) -> Vec<Finding> {
-        let named = inputs.iter().map(|input| quoted(&input.display().to_string()));
-        let shown = escaped(&named.collect::<Vec<_>>().join(" ")).into_owned();
-        let FallenBack { column, encoding, .. } = &self.largest_fallen_back;
-        let of = |sum: Sum, all: u64, noun: &str| {
-            format!("{} of {} {noun}", style.count(sum.count), style.count(all))
-        };
-        let kinds = [
-            (
-                self.small_groups,
-                true,
-                format!(
-                    "{} have fewer than {} rows",
-                    of(self.small_groups, self.row_groups, "row groups"),
-                    style.stated_count(SMALL_ROWS)
-                ),
-                "queries take 5 to 10 times as long, and the footer is larger",
-                " --row-group-rows 128k".to_owned(),
-            ),
-            (
-                self.small_files,
-                self.files > 1 && self.small_files.count > 1,
-                format!(
-                    "{} are smaller than {}",
-                    of(self.small_files, self.files, "files"),
-                    style.bytes(SMALL_FILE)
-                ),
-                "opening a small file takes longer than reading it",
-                " --file-size 256MiB".to_owned(),
-            ),
-            (
-                self.large_groups,
-                true,
-                format!(
-                    "{} have more than {} before compression",
-                    of(self.large_groups, self.row_groups, "row groups"),
-                    style.stated_bytes(LARGE_BYTES)
-                ),
-                "readers work on whole row groups: few threads have work, and each needs the memory",
-                " --row-group-rows 1M".to_owned(),
-            ),
-            (
-                self.unbounded,
-                true,
-                format!("{} have no bounds", of(self.unbounded, self.chunks, "column chunks")),
-                "a condition on the column skips no row group",
-                String::new(),
-            ),
-            (
-                self.unindexed,
-                true,
-                format!(
-                    "{} of several pages have no page index",
-                    of(self.unindexed, self.chunks, "column chunks")
-                ),
-                "a condition skips whole row groups, but no pages",
-                String::new(),
-            ),
-            (
-                self.uncompressed,
-                self.uncompressed.bytes > 1 << 20,
-                format!("{} are not compressed", of(self.uncompressed, self.chunks, "column chunks")),
-                "more bytes to store and to read",
-                String::new(),
-            ),
-            (
-                self.fallen_back,
-                true,
-                format!(
-                    "the dictionary of {} grew too large",
-                    of(self.fallen_back, self.chunks, "column chunks")
-                ),
-                "the values after it are stored plainly; fewer rows a row group, sorted rows or another encoding are smaller",
-                format!(" --encoding {}", quoted(&format!("{column}={encoding}"))),
-            ),
-        ];
-        let found = kinds.into_iter().filter(|(sum, counts, ..)| *counts && sum.count > 0);
-        let found: Vec<_> = found.collect();
-        let mut options = String::new();
-        for (.., option) in &found {
-            let name = option.split(' ').nth(1).unwrap_or_default();
-            // Small row groups come before large ones.
-            if !options.contains(name) {
-                options += option;
-            }
-        }
-        let folder = if options.contains("--file-size") { "/" } else { "" };
-        // Without a codec it would store pages as they are.
-        let command = format!("sawmill convert {shown} OUT{folder}{options} --compression zstd");
+        let of_files = self.of_files(style).into_iter().chain(self.of_chunks(style));
+        let found: Vec<Fault> = of_files.filter(|fault| fault.sum.count > 0).collect();
         let (commands, advice) = match self.schemas_differ {
-            false => (vec![command], ""),
+            false => (vec![command(inputs, &found)], ""),
             true => (Vec::new(), "the columns of the files differ: look at those of each schema alone"),
         };
-        let of_kind = |(sum, _, what, cost, _): (Sum, bool, String, &str, String)| Finding {
-            what: format!("{what} ({})", style.bytes(sum.bytes)),
-            cost: cost.to_owned(),
+        let finding = |fault: Fault| Finding {
+            what: format!("{} ({})", fault.what, style.bytes(fault.sum.bytes)),
+            cost: fault.cost.to_owned(),
             commands: commands.clone(),
             advice: advice.to_owned(),
         };
-        let mut findings: Vec<Finding> = found.into_iter().map(of_kind).collect();
+        let mut findings: Vec<Finding> = found.into_iter().map(finding).collect();
         if self.unsorted.count > 0 {
-            let files = of(self.unsorted, self.files, "files");
+            let files = out_of(style, self.unsorted, self.files, "files");
             findings.push(Finding::new(
                 format!("{files} are sorted by no column ({})", style.bytes(self.unsorted.bytes)),
                 "the ranges of their row groups overlap: a condition skips few of them",
@@ -262,6 +184,66 @@ impl Checkup {
         findings
     }
 
+    /// The faults of the sizes of files and row groups, in order of gain.
+    fn of_files(&self, style: &TextStyle) -> [Fault; 3] {
+        let [small, large] = [self.small_groups, self.large_groups];
+        let groups = |sum| out_of(style, sum, self.row_groups, "row groups");
+        let several = self.files > 1 && self.small_files.count > 1;
+        let small_files = Some(self.small_files).filter(|_| several).unwrap_or_default();
+        let files = out_of(style, small_files, self.files, "files");
+        [
+            Fault {
+                sum: small,
+                what: format!("{} have fewer than {} rows", groups(small), style.stated_count(SMALL_ROWS)),
+                cost: "queries take 5 to 10 times as long, and the footer is larger",
+                option: " --row-group-rows 128k".to_owned(),
+            },
+            Fault {
+                sum: small_files,
+                what: format!("{files} are smaller than {}", style.bytes(SMALL_FILE)),
+                cost: "opening a small file takes longer than reading it",
+                option: " --file-size 256MiB".to_owned(),
+            },
+            Fault {
+                sum: large,
+                what: format!(
+                    "{} have more than {} before compression",
+                    groups(large),
+                    style.stated_bytes(LARGE_BYTES)
+                ),
+                cost: "readers work on whole row groups: few threads have work, and each needs the memory",
+                option: " --row-group-rows 1M".to_owned(),
+            },
+        ]
+    }
+
+    /// The faults of column chunks, in order of gain.
+    fn of_chunks(&self, style: &TextStyle) -> [Fault; 4] {
+        let chunks = |sum| out_of(style, sum, self.chunks, "column chunks");
+        let fault = |sum, what, cost| Fault { sum, what, cost, option: String::new() };
+        let plain = Some(self.uncompressed).filter(|sum| sum.bytes > 1 << 20).unwrap_or_default();
+        let FallenBack { column, encoding, .. } = &self.largest_fallen_back;
+        [
+            fault(
+                self.unbounded,
+                format!("{} have no bounds", chunks(self.unbounded)),
+                "a condition on the column skips no row group",
+            ),
+            fault(
+                self.unindexed,
+                format!("{} of several pages have no page index", chunks(self.unindexed)),
+                "a condition skips whole row groups, but no pages",
+            ),
+            fault(plain, format!("{} are not compressed", chunks(plain)), "more bytes to store and to read"),
+            Fault {
+                sum: self.fallen_back,
+                what: format!("the dictionary of {} grew too large", chunks(self.fallen_back)),
+                cost: "the values after it are stored plainly; fewer rows a row group, sorted rows or another encoding are smaller",
+                option: format!(" --encoding {}", quoted(&format!("{column}={encoding}"))),
+            },
+        ]
+    }
+
     /// The files and row groups that were looked at, in a line.
     pub fn looked_at(&self, style: &TextStyle) -> String {
         let [files, row_groups, chunks] =
@@ -269,6 +251,26 @@ impl Checkup {
                 .map(|(count, noun)| style.counted(count, noun));
         format!("{files}, {row_groups}, {chunks}, {} of pages", style.bytes(self.bytes))
     }
+}
+
+fn out_of(style: &TextStyle, sum: Sum, all: u64, noun: &str) -> String {
+    format!("{} of {} {noun}", style.count(sum.count), style.count(all))
+}
+
+/// The command that mends all faults of the files at `inputs`.
+fn command(inputs: &[PathBuf], found: &[Fault]) -> String {
+    let named: Vec<String> = inputs.iter().map(|input| quoted(&input.display().to_string())).collect();
+    let mut options = String::new();
+    for Fault { option, .. } in found {
+        let name = option.split(' ').nth(1).unwrap_or_default();
+        // Small row groups come before large ones.
+        if !options.contains(name) {
+            options += option;
+        }
+    }
+    let folder = if options.contains("--file-size") { "/" } else { "" };
+    // Without a codec it would store pages as they are.
+    format!("sawmill convert {} OUT{folder}{options} --compression zstd", escaped(&named.join(" ")))
 }
 
 /// The bounds of a column in the row groups so far.

@@ -141,23 +141,13 @@ fn counted(
     let begins_row = rows.first.is_none_or(|first| first == 0);
     let (values, longest_row) = (values.matching, rows.longest);
     let found = Levels { values, rows: rows.matching, begins_row, longest_row, end };
-    found.check_counts(page, count).map(|()| found)
+    found.check_nulls(page, count).map(|()| found)
 }
 
 impl Levels {
-    /// Checks what the header of a page of version 2 counts.
-    fn check_counts(&self, page: &ChunkPage, count: u64) -> Result<(), String> {
-        let (rows, nulls) = (self.rows, count.saturating_sub(self.values));
-        if let Some(found) = page.num_rows.filter(|found| i64::from(*found).cast_unsigned() != rows) {
-            // Readers skip pages by this number, so that it cannot be left out of account.
-            let by = match u64::try_from(found) == Ok(count) {
-                true => ", the number of values, which Arrow C++ before release 12 wrote for lists",
-                false => "",
-            };
-            return Err(format!(
-                "expected a num_rows of {rows}, as the page's levels have, found {found}{by}"
-            ));
-        }
+    /// Checks how many NULLs the header of a page of version 2 counts.
+    fn check_nulls(&self, page: &ChunkPage, count: u64) -> Result<(), String> {
+        let nulls = count.saturating_sub(self.values);
         // Arrow C++ before release 12 took the number from statistics, which may be off, and counted no empty lists.
         let fits = |found: i32| u64::try_from(found).is_ok_and(|found| found <= nulls);
         if let Some(found) = page.num_nulls.filter(|found| !fits(*found)) {

@@ -10,6 +10,7 @@ use sawmill_footer::{ChunkPage, ChunkPages, Error, PageType, RangeReader};
 use crate::pages::coded_rows::RowBytes;
 use crate::pages::levels::Levels;
 use crate::pages::limits::{Content, LargestPages, PageLimits, damaged, is_coded, refused};
+use crate::rewrite::output::{I32, Output};
 
 /// The result of checking the pages of a column chunk.
 #[derive(Debug, Clone, Default)]
@@ -26,11 +27,15 @@ pub struct CheckedPages {
     pub refused: Option<Error>,
     /// The largest dictionary page and the largest data page.
     pub largest: LargestPages,
+    /// Where the headers of pages are that state more rows than the page has, and headers of the same length that state
+    /// its rows: a reader that skips rows must read these.
+    pub restated: Vec<(u64, Vec<u8>)>,
 }
 
 /// Checks the pages in this range of a file, usually [`ColumnChunk::byte_range`](sawmill_footer::ColumnChunk::byte_range),
 /// up to the page that holds the last of `num_values` values and, if their number is known, of its rows. Stops at the
-/// first page beyond these limits. `checksums` says whether to verify checksums, too.
+/// first page beyond these limits. `checksums` says whether to verify checksums, too. Of an unknown number of values,
+/// [`i64::MAX`], no header may state more rows than its page has.
 pub fn check_pages_within<R: RangeReader + ?Sized>(
     reader: &R,
     range: Range<u64>,
@@ -38,7 +43,8 @@ pub fn check_pages_within<R: RangeReader + ?Sized>(
     limits: &PageLimits,
     checksums: bool,
 ) -> CheckedPages {
-    let checks = Checks { checksums, limits: Some(limits), any_size: false, max_row: u64::MAX };
+    let restates = num_values != i64::MAX;
+    let checks = Checks { checksums, limits: Some(limits), any_size: false, max_row: u64::MAX, restates };
     read_pages(reader, range, num_values, checks)
 }
 
@@ -51,6 +57,8 @@ pub(crate) struct Checks<'l> {
     pub any_size: bool,
     /// The most bytes that a row of a list may take, decoded.
     pub max_row: u64,
+    /// Whether the reader is told of headers that state more rows than their page has.
+    pub restates: bool,
 }
 
 pub(crate) fn read_pages<R: RangeReader + ?Sized>(
@@ -87,6 +95,12 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
         };
         found.pages += 1;
         let is_data = matches!(page.page_type, PageType::DataPage | PageType::DataPageV2);
+        if is_data && !page.encoding.is_known() {
+            let what = format!("expected an encoding of the format, found {}", page.encoding);
+            let error = Error::new(what).with_advice("leave out the column; the other columns can be read");
+            found.refused = Some(error.at_path(place_of(&page)));
+            break;
+        }
         if is_data {
             data = data.or(&page);
         } else {
@@ -112,6 +126,11 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
             left = left.saturating_sub(page.num_values.into());
             let added = rows.add_bytes(&page, content, &texts, &body).and_then(|bytes| {
                 row = row.max(bytes);
+                if let Some(levels) = content.levels
+                    && rows.check_stated(&page, levels)?
+                {
+                    found.restated.push(restated(reader, &page, levels.rows)?);
+                }
                 rows.add(&page, content.levels)
             });
             if let Err(error) = added {
@@ -186,6 +205,27 @@ impl<'l> Rows<'l> {
 
     fn are_missing(&self) -> bool {
         self.wanted.zip(self.found).is_some_and(|(wanted, found)| found < wanted)
+    }
+
+    /// Checks the rows that the header of a page of version 2 states, by which readers skip pages. Returns whether it
+    /// states more than the page has, and the reader is told.
+    fn check_stated(&self, page: &ChunkPage, levels: Levels) -> Result<bool, Error> {
+        let Some(stated) = page.num_rows else { return Ok(false) };
+        let (rows, is_more) = (levels.rows, u64::try_from(stated).is_ok_and(|stated| stated > levels.rows));
+        let what = if !levels.begins_row && self.began {
+            "expected a page of version 2 to begin with a row, found one that continues a row".to_owned()
+        } else if i64::from(stated).cast_unsigned() == rows || is_more && self.checks.restates {
+            return Ok(is_more);
+        } else {
+            let by = match stated == page.num_values {
+                true => {
+                    ", the number of values, which Arrow C++ before release 12 and parquet.js write for lists"
+                }
+                false => "",
+            };
+            format!("expected a num_rows of {rows}, as the page's levels have, found {stated}{by}")
+        };
+        Err(damaged(what).at_path(place_of(page)))
     }
 
     /// Adds the rows of a data page.
@@ -279,6 +319,35 @@ impl<'l> Rows<'l> {
             ))),
         }
     }
+}
+
+/// Where the header of a page is, and one of the same length that states its rows.
+fn restated<R: RangeReader + ?Sized>(
+    reader: &R,
+    page: &ChunkPage,
+    rows: u64,
+) -> Result<(u64, Vec<u8>), Error> {
+    let unknown = || damaged("expected the rows of a page in its header".to_owned()).at_path(place_of(page));
+    let failed =
+        |error: std::io::Error| Error::new(format!("reading a page failed: {error}")).at_path(place_of(page));
+    let mut header = vec![0; page.header_len];
+    reader.read_exact_at(page.offset, &mut header).map_err(failed)?;
+    let mut sought = Output::with_room(3 * 6);
+    for (field, number) in (1..).zip([Some(page.num_values), page.num_nulls, page.num_rows]) {
+        sought.field(field, I32);
+        sought.integer(I32, number.unwrap_or_default().into());
+    }
+    let sought = sought.into_bytes();
+    let at = header.windows(sought.len()).position(|bytes| bytes == sought).ok_or_else(unknown)?;
+    let end = at + sought.len();
+    // The bytes of the larger number: all but the last are marked as continued.
+    let len = 1 + sought.iter().rev().skip(1).take_while(|byte| **byte >= 0x80).count();
+    for (number, byte) in header[end - len..end].iter_mut().enumerate() {
+        *byte = (rows << 1 >> (7 * number)) as u8 & 0x7f | if number + 1 < len { 0x80 } else { 0 };
+    }
+    let again = ChunkPages::new(header.as_slice(), 0..u64::MAX).begin(false)?.ok_or_else(unknown)?;
+    let wanted = ChunkPage { index: 0, offset: 0, num_rows: i32::try_from(rows).ok(), ..*page };
+    if again == wanted { Ok((page.offset, header)) } else { Err(unknown()) }
 }
 
 /// Where a page is.

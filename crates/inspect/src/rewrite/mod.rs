@@ -8,7 +8,7 @@
 
 mod chunk_pages;
 mod footer_alone;
-mod output;
+pub(crate) mod output;
 mod places;
 mod repair;
 mod repairs;

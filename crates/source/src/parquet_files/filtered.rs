@@ -32,7 +32,6 @@ use crate::condition::rows::RowTest;
 use crate::parquet_files::files::{ParquetFiles, map_where_they_are};
 use crate::parquet_files::filtered::group::{FilteredGroup, PassingPlaces, Reading, WINDOW_ROWS};
 use crate::parquet_files::guarded::{fault_of_page, guarded};
-use crate::parquet_files::left_out::LeftOut;
 use crate::parquet_files::opened_file::OpenedFile;
 use crate::parquet_files::reader::ParquetReader;
 use crate::units::{
@@ -123,12 +122,16 @@ impl ParquetFiles {
                     let groups = groups.map(|(group, rows)| FilteredGroup::whole(rows, file.kept(group)));
                     return Ok((RowTest::all(), groups.collect(), Pruned::default()));
                 };
-                let mut test =
-                    RowTest::new(condition, file.reader.schema(), &file.folders).map_err(|error| {
-                        let left_out = file.left_out.iter().find(|column| condition.names(&column.name));
-                        let place = format!("{}, {}", error.place(), named.name);
-                        left_out.map_or(error, LeftOut::error).at(place)
-                    })?;
+                // To a table, such a column is null.
+                let left_out = file.left_out.iter().find(|column| condition.names(&column.name));
+                let test = match left_out {
+                    Some(column) => Err(column.error().at(condition.to_string())),
+                    None => RowTest::new(condition, file.reader.schema(), &file.folders),
+                };
+                let mut test = test.map_err(|error| {
+                    let place = format!("{}, {}", error.place(), named.name);
+                    error.at(place)
+                })?;
                 for column in &mut test.columns {
                     column.name = file.name_in_file(&column.name).to_owned();
                 }

@@ -17,6 +17,12 @@ const PHYSICAL_NAME: &str = "delta.columnMapping.physicalName";
 /// Field metadata of a table's column, as Delta calls it: the number that its files give it, by which it is found.
 const FIELD_ID: &str = "delta.columnMapping.id";
 
+/// Returns the name that a table's column has in its files, unless they find it by its number.
+pub(super) fn name_in_files(table: &Schema, name: &str) -> String {
+    let physical = table.field_with_name(name).ok().and_then(|field| field.metadata().get(PHYSICAL_NAME));
+    physical.map_or(name, String::as_str).to_owned()
+}
+
 /// The metadata of a file with the table's names, and for each of these the file's own.
 pub(super) type Renamed = (Arc<ParquetMetaData>, HashMap<String, String>);
 

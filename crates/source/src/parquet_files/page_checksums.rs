@@ -12,7 +12,7 @@ use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use sawmill_inspect::{LargestPages, PageLimits, check_pages_within, page_limits_59};
 use sawmill_profile::{Error, Kind, Result};
 
-use crate::parquet_files::reader::FileBytes;
+use crate::parquet_files::reader::{FileBytes, Headers};
 
 /// The parts of a row group that this run has compared.
 #[derive(Debug, Default)]
@@ -21,6 +21,8 @@ struct Compared {
     parts: BTreeSet<(usize, u64, u64)>,
     /// How many bytes a row may take in each leaf column, decoded.
     rows: BTreeMap<usize, u64>,
+    /// The headers of pages that state other rows than their page has, corrected.
+    headers: Headers,
 }
 
 /// A column chunk that is about to be read.
@@ -93,7 +95,7 @@ impl PageChecksums {
             return Ok(());
         }
         let file = open()?;
-        let (mut right, mut rows) = (Vec::new(), Vec::new());
+        let (mut right, mut rows, mut restated) = (Vec::new(), Vec::new(), Vec::new());
         let mut largest = LargestPages::default();
         for chunk in left {
             let key = key(&chunk);
@@ -101,6 +103,7 @@ impl PageChecksums {
             let found = check_pages_within(&file, bytes, values, &limits, !self.off);
             largest = largest.and(found.largest);
             rows.push((key.0, found.largest.row));
+            restated.extend(found.restated);
             if let Err(error) = found.refused.map_or_else(|| largest.check(max_page), Err) {
                 let page = Some(error.path()).filter(|page| !page.is_empty());
                 let page = page.map(|page| format!(", {page}")).unwrap_or_default();
@@ -124,6 +127,10 @@ impl PageChecksums {
                 ));
         }
         compared.parts.extend(right);
+        if !restated.is_empty() {
+            let restated = restated.into_iter().map(|(place, header)| (place, header.into()));
+            Arc::make_mut(&mut compared.headers).extend(restated);
+        }
         for (leaf, row) in rows {
             let known = compared.rows.entry(leaf).or_default();
             *known = row.max(*known);
@@ -136,6 +143,12 @@ impl PageChecksums {
         let compared = self.of_group(group);
         let compared = compared.lock().unwrap_or_else(PoisonError::into_inner);
         compared.rows.values().fold(0, |all, row| all.saturating_add(*row))
+    }
+
+    /// Returns the headers of pages that readers of a row group must see in place of the file's.
+    pub(crate) fn headers(&self, group: (u32, u32)) -> Headers {
+        let compared = self.of_group(group);
+        Arc::clone(&compared.lock().unwrap_or_else(PoisonError::into_inner).headers)
     }
 
     fn of_group(&self, group: (u32, u32)) -> Shared {

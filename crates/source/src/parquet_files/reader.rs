@@ -27,7 +27,7 @@ use crate::parquet_files::page_checksums::CheckedChunk;
 use crate::units::{Read, Source, Unit, UnitKey, UnitReader};
 use arrangement::{Arrangement, Chosen};
 pub use file_bytes::FileBytes;
-pub(crate) use file_bytes::Readable;
+pub(crate) use file_bytes::{Headers, Readable};
 use sawmill_profile::{Error, Kind, Result};
 
 /// A reader that stays open between units of the same row group.
@@ -255,7 +255,9 @@ impl<'a> ParquetReader<'a> {
             false => metadata,
             true => row_numbers::with_row_numbers(&metadata).map_err(failed)?,
         };
-        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(self.bytes(key)?, metadata);
+        let headers = self.source.checksums.headers((key.file, key.row_group));
+        let bytes = self.bytes(key)?.with_headers(headers);
+        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(bytes, metadata);
         let rows = self.rows_of_batch(file, key);
         let reader = reader.with_row_groups(vec![key.row_group as usize]).with_batch_size(rows);
         match self.chosen(file).fields {

@@ -176,7 +176,7 @@ fn leaf(arrow: &DataType, column: &ColumnDescriptor) -> DataType {
         DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
         // The column has days; the file's own Arrow schema says that they were milliseconds.
         DataType::Date64 if physical == PhysicalType::INT32 => DataType::Date32,
-        DataType::Timestamp(TimeUnit::Nanosecond, zone) if physical == PhysicalType::INT96 => {
+        DataType::Timestamp(_, zone) if physical == PhysicalType::INT96 => {
             DataType::Timestamp(TimeUnit::Microsecond, zone.clone())
         }
         other => other.clone(),
@@ -231,4 +231,23 @@ pub(crate) fn same(a: &Field, b: &Field) -> bool {
                 }
                 (a, b) => values_of(a) == values_of(b),
             }
+}
+
+#[cfg(test)]
+mod tests {
+    use parquet::schema::parser::parse_message_type;
+
+    use super::*;
+
+    #[test]
+    fn int96_is_read_in_microseconds_whatever_unit_the_files_arrow_schema_has() {
+        let message = parse_message_type("message m { optional int96 t; }").unwrap();
+        let parquet = SchemaDescriptor::new(Arc::new(message));
+        for unit in [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond] {
+            let arrow = Schema::new(vec![Field::new("t", DataType::Timestamp(unit, None), true)]);
+            let Ok(read) = read_schema(&arrow, &parquet, true) else { panic!("{unit:?}") };
+            let expected = DataType::Timestamp(TimeUnit::Microsecond, None);
+            assert_eq!(*read.hint.field(0).data_type(), expected, "{unit:?}");
+        }
+    }
 }

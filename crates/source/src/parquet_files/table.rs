@@ -14,6 +14,7 @@ use crate::columns::common::{common, merged};
 use crate::columns::united::widest;
 use crate::hive::{Folder, FolderValue, Hive};
 use crate::parquet_files::files::{Opened, ParquetFiles, map_where_they_are, open};
+use crate::parquet_files::mapped::name_in_files;
 use crate::parquet_files::opened_file::{ColumnPlace, OpenObject, OpenedFile};
 use crate::parquet_files::schema::same;
 use crate::units::SourceFile;
@@ -55,7 +56,8 @@ pub struct GivenValue {
 impl ParquetFiles {
     /// Opens the files of a table. They get the columns of `table`, in that order: a column that a file lacks
     /// is null in its rows, and a value that the log gives replaces the file's. Columns that the table does
-    /// not have are not read.
+    /// not have are not read. `columns` are those to read, or all if it is empty: another one that cannot be read is
+    /// null.
     ///
     /// # Errors
     /// Errors of [`open_located`](Self::open_located); a file of another length than the log has; a column of
@@ -65,10 +67,18 @@ impl ParquetFiles {
         files: &[TableFile],
         objects: OpenObject<'_>,
         max_footer: u64,
+        columns: &[String],
     ) -> Result<Self> {
+        let wanted: Vec<String> = columns.iter().map(|name| name_in_files(table, name)).collect();
         let each = |file: &TableFile| {
             let (mut opened, mut source) =
-                open(&file.place, objects, Hive::Ignored, (max_footer, &[]), Some(table))?;
+                open(&file.place, objects, Hive::Ignored, (max_footer, &wanted), Some(table))?;
+            for column in &mut opened.opened.left_out {
+                let is_it = |field: &&FieldRef| name_in_files(table, field.name()) == column.name;
+                if let Some(field) = table.fields().iter().find(is_it) {
+                    column.name.clone_from(field.name());
+                }
+            }
             let replaced = |source: &SourceFile, what: String| {
                 let advice = "another program has replaced the file: restore it, or the table's version";
                 Err(Error::new(Kind::Source, what).at(&source.name).advise(advice))
@@ -98,7 +108,7 @@ impl ParquetFiles {
         let all = Schema::new(fields.clone());
         let mut files = Vec::with_capacity(opened.len());
         for (mut file, mut source, given) in opened {
-            arrange(&mut file, &mut source, &given, &fields)?;
+            arrange(&mut file, &mut source, &given, (&fields, columns))?;
             let own = |field: &Field| file.schema.field_with_name(field.name()).ok();
             file.opened.narrow = fields.iter().any(|field| own(field).is_some_and(|own| !same(field, own)));
             file.opened.unfold(&all)?;
@@ -199,11 +209,11 @@ fn arrange(
     file: &mut Opened,
     source: &mut SourceFile,
     given: &[GivenValue],
-    columns: &[Field],
+    (fields, wanted): (&[Field], &[String]),
 ) -> Result<()> {
     let OpenedFile { columns: places, folders, .. } = &mut file.opened;
-    let mut found = Vec::with_capacity(columns.len());
-    for (column, field) in columns.iter().enumerate() {
+    let mut found = Vec::with_capacity(fields.len());
+    for (column, field) in fields.iter().enumerate() {
         let of_log = given.iter().find(|given| given.column == column);
         let value = match (of_log, file.schema.index_of(field.name())) {
             (Some(given), _) => {
@@ -216,7 +226,8 @@ fn arrange(
             }
             (None, Err(_)) => new_null_array(field.data_type(), 1),
         };
-        if value.is_null(0) && !field.is_nullable() {
+        let is_wanted = wanted.is_empty() || wanted.contains(field.name());
+        if value.is_null(0) && !field.is_nullable() && is_wanted {
             let what = format!("column {:?} has no values, but is not nullable in the table", field.name());
             return Err(Error::new(Kind::Schema, what)
                 .at(&source.name)

@@ -26,19 +26,16 @@ pub(crate) struct DeltaTable {
 /// The table or the version does not exist, or Sawmill cannot read it.
 pub(crate) fn open(named: &NamedTable, stores: &StoreArgs) -> Result<DeltaTable> {
     let (table, objects) = folder(&named.root, stores)?;
-    let snapshot = Snapshot::open(table.as_ref(), named.version)?;
-    let snapshot = snapshot.ok_or_else(|| {
-        let place = table.location("").map_or_else(|_| String::new(), |place| place.to_string());
-        Error::failure("no Delta table: _delta_log has no commits", place, "check the name of the folder")
-    })?;
     let confinement = match (stores.confinement()?, Location::new(&named.root)?) {
         // Whoever writes to the store must not read the files of this machine or of other buckets through us.
         (None, Location::Object(url)) => Some(Confinement::Objects(url.sibling(""))),
         (given, _) => given,
     };
-    if let Some(confinement) = confinement {
-        snapshot.files.iter().try_for_each(|file| confinement.check(&file.place))?;
-    }
+    let snapshot = Snapshot::open_within(table.as_ref(), named.version, confinement.as_ref())?;
+    let snapshot = snapshot.ok_or_else(|| {
+        let place = table.location("").map_or_else(|_| String::new(), |place| place.to_string());
+        Error::failure("no Delta table: _delta_log has no commits", place, "check the name of the folder")
+    })?;
     let given = |(column, value, text)| GivenValue { column, value, text };
     let files = snapshot.files.into_iter().map(|file| TableFile {
         place: file.place,

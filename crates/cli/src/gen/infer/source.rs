@@ -117,8 +117,12 @@ impl Source {
             let place = PlaceBytes::open(&places[at], &objects)?;
             let footer = place.footer(&Options::new())?;
             footer.check_has_data("values")?;
-            check_page_sizes(&footer, &place.bytes, DEFAULT_MAX_PAGE, u64::MAX, |_| true)
-                .map_err(|error| place.because(error.into()))?;
+            let sizes = check_page_sizes(&footer, &place.bytes, DEFAULT_MAX_PAGE, u64::MAX, |_| true);
+            let (_, cannot_skip) = sizes.map_err(|error| place.because(error.into()))?;
+            if cannot_skip {
+                let what = "rows cannot be sampled: pages of lists state more rows than they have";
+                return Err(Error::failure(what, places[at].to_string(), "write it again: sawmill convert"));
+            }
             let all: Vec<usize> = (0..footer.num_columns()).collect();
             let metadata = Arc::new(footer.to_parquet_59(Some(&all))?);
             let derive = |options| ArrowReaderMetadata::try_new(Arc::clone(&metadata), options);

@@ -1,6 +1,7 @@
 //! The bytes of a file for the `parquet` crate. Each read names its position, so that pages share one
 //! descriptor, and the bytes of a small row group are read at once.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::ops::Range;
@@ -21,6 +22,9 @@ const FEW: u64 = 128 << 10;
 /// A file or an object, open for reading.
 pub(crate) type Readable = Arc<dyn RangeReader + Send + Sync>;
 
+/// Headers of pages, by their places, for the `parquet` crate to read in place of the file's.
+pub(crate) type Headers = Arc<BTreeMap<u64, Bytes>>;
+
 /// The bytes of an open file or object, for the decoder of footers and for the `parquet` crate.
 #[derive(Clone)]
 pub struct FileBytes {
@@ -28,6 +32,7 @@ pub struct FileBytes {
     length: u64,
     /// Bytes that were read already, and their position.
     held: (u64, Bytes),
+    headers: Headers,
     stop: Option<Arc<AtomicBool>>,
 }
 
@@ -35,6 +40,11 @@ impl FileBytes {
     /// Lets this flag, once it is raised, end the checks of pages.
     pub fn stopped_by(self, stop: Option<Arc<AtomicBool>>) -> Self {
         Self { stop, ..self }
+    }
+
+    /// Lets the `parquet` crate read these headers of pages.
+    pub(crate) fn with_headers(self, headers: Headers) -> Self {
+        Self { headers, ..self }
     }
 
     /// Returns the bytes of a file.
@@ -60,7 +70,7 @@ impl FileBytes {
         if file.read_exact_at(range.start, &mut held).is_err() {
             held.clear();
         }
-        Self { file, length, held: (range.start, held.into()), stop: None }
+        Self { file, length, held: (range.start, held.into()), headers: Headers::default(), stop: None }
     }
 
     /// Returns the bytes already read, from `start` on.
@@ -101,7 +111,8 @@ impl ChunkReader for FileBytes {
     type T = Part;
 
     fn get_read(&self, start: u64) -> Result<Part> {
-        let (held, behind) = match self.held_from(start) {
+        let header = self.headers.get(&start).cloned();
+        let (held, behind) = match header.or_else(|| self.held_from(start)) {
             Some(held) => {
                 let behind = start + held.len() as u64;
                 (held, behind)
@@ -113,6 +124,11 @@ impl ChunkReader for FileBytes {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        let header = self.headers.get(&start).filter(|header| header.len() <= length);
+        if let Some(header) = header {
+            let behind = self.get_bytes(start + header.len() as u64, length - header.len())?;
+            return Ok([&header[..], &behind[..]].concat().into());
+        }
         if let Some(held) = self.held_from(start).filter(|held| held.len() >= length) {
             return Ok(held.slice(..length));
         }

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use arrow_schema::{DataType, Field, Schema};
 use sawmill_profile::Profile;
-use sawmill_source::{Control, Hive, ParquetFiles, Result, Source, UnlikeFiles};
+use sawmill_source::{Control, Hive, ParquetFiles, Result, Source, TableFile, UnlikeFiles};
 use sawmill_store::{Location, ObjectUrl};
 
 use crate::thrift_writer::ThriftWriter;
@@ -23,17 +24,23 @@ const BAD: [Column<'_>; 4] = [
     ("of an unknown codec", 1, None, None, 77),
 ];
 
+/// An encoding that the format does not have, and columns that state it: of one the pages have it.
+const UNKNOWN: i32 = 29;
+const OF_KNOWN_PAGES: &str = "of known pages";
+const OF_UNKNOWN_PAGES: &str = "of unknown pages";
+
 /// Writes a file of these columns, with three rows of zeros.
 fn write(path: &Path, columns: &[Column<'_>]) {
     let mut bytes = b"PAR1".to_vec();
     let mut starts = Vec::new();
-    for _ in columns {
+    for (name, ..) in columns {
         let mut header = ThriftWriter::new();
         header.i32(1, 0);
         header.i32(2, 120);
         header.i32(3, 120);
         header.begin(5);
-        for (field, number) in [(1, 3), (2, 0), (3, 3), (4, 3)] {
+        let encoding = if *name == OF_UNKNOWN_PAGES { UNKNOWN } else { 0 };
+        for (field, number) in [(1, 3), (2, encoding), (3, 3), (4, 3)] {
             header.i32(field, number);
         }
         header.stop();
@@ -77,7 +84,7 @@ fn write(path: &Path, columns: &[Column<'_>]) {
         footer.begin(3);
         footer.i32(1, *physical);
         footer.list(2, 5, 1);
-        footer.integer(0);
+        footer.integer(if *name == GOOD.0 { 0 } else { UNKNOWN.into() });
         footer.list(3, 8, 1);
         footer.bytes_value(name.as_bytes());
         footer.i32(4, *codec);
@@ -145,6 +152,64 @@ fn the_other_columns_are_read_and_a_wanted_one_is_named() {
     let all = [GOOD].into_iter().chain(BAD).collect::<Vec<_>>();
     write(&path, &all);
     assert_eq!(rows(&open(&[&path], &["good"]).unwrap()), 3);
+}
+
+#[test]
+fn a_table_is_read_without_a_column_that_cannot_be() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("odd.parquet");
+    let none = |url: &ObjectUrl| Err(sawmill_store::Error::new(sawmill_store::Kind::Usage, url.to_string()));
+    for bad in BAD {
+        write(&path, &[GOOD, bad]);
+        let of = |name: &str| Field::new(name, DataType::Int64, false);
+        let (good, physical) =
+            (of("good"), [("delta.columnMapping.physicalName".to_owned(), bad.0.to_owned())]);
+        let tables = [
+            (bad.0, Schema::new(vec![good.clone(), of(bad.0)])),
+            (
+                "mapped",
+                Schema::new(vec![with_name_in_files(&good), of("mapped").with_metadata(physical.into())]),
+            ),
+        ];
+        for (name, table) in tables {
+            let bytes = path.metadata().unwrap().len();
+            let place = Location::Path(path.clone());
+            let files = [TableFile { place, bytes, given: Vec::new(), deleted: None }];
+            let opened = |columns: &[&str]| {
+                let columns: Vec<String> = columns.iter().map(|&name| name.to_owned()).collect();
+                ParquetFiles::open_table(&table, &files, &none, 1 << 20, &columns)?.select(&columns, &[])
+            };
+            let files = opened(&["good"]).unwrap();
+            assert_eq!((rows(&files), files.schema().fields().len()), (3, 1), "{}", bad.0);
+            for columns in [&[][..], &[name], &[name, "good"]] {
+                let error = opened(columns).err().unwrap().to_string();
+                assert!(error.contains("cannot be read") && error.contains("odd.parquet"), "{error}");
+            }
+            let (cancel, profile) = (AtomicBool::new(false), Profile::new());
+            let phase = profile.phase("read");
+            let condition = format!("\"{name}\" is null").parse().unwrap();
+            let error = files.filtered(condition, &Control::new(&cancel, &phase)).err().unwrap().to_string();
+            assert!(error.contains("cannot be read"), "{error}");
+        }
+    }
+}
+
+/// The same column in a table that maps its columns.
+fn with_name_in_files(field: &Field) -> Field {
+    let name = [("delta.columnMapping.physicalName".to_owned(), field.name().clone())];
+    field.clone().with_metadata(name.into())
+}
+
+#[test]
+fn an_unknown_encoding_matters_only_if_a_page_has_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("odd.parquet");
+    let (known, unknown) = ((OF_KNOWN_PAGES, 2, None, None, 0), (OF_UNKNOWN_PAGES, 2, None, None, 0));
+    write(&path, &[known, unknown]);
+    assert_eq!(rows(&open(&[&path], &[OF_KNOWN_PAGES]).unwrap()), 3);
+    let files = open(&[&path], &[]).unwrap();
+    let error = files.reader(128).start(&files.plan(10)[0][0]).unwrap_err().to_string();
+    assert!(error.contains("unknown (29)") && error.contains(OF_UNKNOWN_PAGES), "{error}");
 }
 
 #[test]

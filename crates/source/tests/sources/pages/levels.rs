@@ -4,6 +4,8 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
 use sawmill_source::{ParquetFiles, Result, Source};
 
 use crate::thrift_writer::ThriftWriter;
@@ -34,6 +36,12 @@ fn ten(runs: &[u8]) -> Page {
 fn of_lists(values: i32, repetition: &[u8]) -> Page {
     let levels = [levels(repetition), levels(&[values as u8 * 2, 1])].concat();
     Page { values, levels, stored: values, version_2: None }
+}
+
+/// A page of version 2 in lists, which states that it has so many rows.
+fn of_lists_2(values: i32, repetition: &[u8], rows: i32) -> Page {
+    let levels = [repetition, &[values as u8 * 2, 1]].concat();
+    Page { values, levels, stored: values, version_2: Some([0, rows, 2, repetition.len() as i32]) }
 }
 
 /// A page of version 2 with ten values and without NULLs.
@@ -178,7 +186,26 @@ fn what_writers_make_of_levels_is_read() {
         // The first row continues on the second page.
         let spanning = [of_lists(3, &[3, 0b110]), of_lists(2, &[3, 0b01])];
         assert_eq!(read(&file(directory.path(), codec, 2, &spanning, true)).unwrap(), (2, 2), "{codec}");
+        // Arrow C++ before release 12 and parquet.js state the number of values.
+        let stated = [of_lists_2(3, &[3, 0b010], 3), of_lists_2(14, &[4, 0, 24, 1], 14)];
+        let path = file(directory.path(), codec, 4, &stated, true);
+        assert_eq!(read(&path).unwrap(), (4, 4), "{codec}");
+        let source = ParquetFiles::open(&[&path]).unwrap();
+        let last = source.plan(3).into_iter().flatten().next_back().unwrap();
+        let mut reader = source.reader(128);
+        reader.start(&last).unwrap();
+        let batch = reader.next_batch().unwrap().unwrap();
+        assert_eq!((last.key.first_row, batch.num_rows()), (3, 1), "{codec}");
+        assert_eq!(batch.column(0).as_list::<i32>().value(0).len(), 13, "{codec}");
     }
+}
+
+#[test]
+fn a_page_of_version_2_that_continues_a_row_is_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let pages = [of_lists_2(3, &[3, 0b110], 1), of_lists_2(2, &[3, 0b01], 1)];
+    let error = read(&file(directory.path(), 0, 2, &pages, true)).unwrap_err().to_string();
+    assert!(error.contains("begin with a row") && error.contains("page 1"), "{error}");
 }
 
 #[test]
@@ -230,6 +257,7 @@ fn levels_that_do_not_fit_are_an_error_that_names_the_place() {
         ("expected the repetition level 0 at the start of a row", (1, vec![of_lists(3, &[3, 0b011])])),
         ("expected repetition levels of at most 1, found 3", (3, vec![of_lists(3, &[6, 3])])),
         ("expected 3 repetition levels, found 2", (2, vec![of_lists(3, &[4, 0])])),
+        ("expected a num_rows of 2", (2, vec![of_lists_2(3, &[3, 0b010], 1)])),
         (
             "expected pages of 4 rows, as the row group has, found 3 in all of them",
             (4, vec![of_lists(3, &[6, 0])]),

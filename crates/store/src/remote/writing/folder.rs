@@ -127,17 +127,30 @@ impl ObjectFolder {
     ///
     /// The store refuses or cannot be reached.
     pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
-        let (url, path) = self.at(name)?;
-        let get = async { Ok(self.client.get(&path, GetOptions::default()).await) };
-        let (bytes, version) = match self.patiently(&url, get)? {
-            Ok((meta, bytes)) => {
-                (Some(bytes), Some(UpdateVersion { e_tag: meta.e_tag, version: meta.version }))
-            }
-            Err(StoreError::NotFound { .. }) => (None, None),
-            Err(error) => return Err(fault(&url, &error)),
-        };
+        let (bytes, version) = self.get(&self.url(name))?.unzip();
         self.seen().insert(name.to_owned(), version);
         Ok(bytes)
+    }
+
+    /// Reads a small object of the same store, which may be outside of the folder; `None` if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// The store refuses or cannot be reached.
+    pub fn read_key(&self, key: &str) -> Result<Option<Vec<u8>>, Error> {
+        Ok(self.get(&self.url.sibling(key))?.map(|(bytes, _)| bytes))
+    }
+
+    fn get(&self, url: &ObjectUrl) -> Result<Option<(Vec<u8>, UpdateVersion)>, Error> {
+        let path = path_of(url)?;
+        let get = async { Ok(self.client.get(&path, GetOptions::default()).await) };
+        match self.patiently(url, get)? {
+            Ok((meta, bytes)) => {
+                Ok(Some((bytes, UpdateVersion { e_tag: meta.e_tag, version: meta.version })))
+            }
+            Err(StoreError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(fault(url, &error)),
+        }
     }
 
     /// Writes a small object in place of the version that this has last read or written, or as a new one.
