@@ -1,37 +1,16 @@
 //! The result as text.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
-use sawmill_drive::{DriveResult, OperationResult, Proof};
-use sawmill_profile::{Align, Table, format_count, format_counted, format_duration, format_grouped};
+use sawmill_drive::{DriveResult, FindMax, OperationResult, Proof};
+use sawmill_profile::{Align, Table, format_count, format_counted, format_grouped};
 
 /// What a person reads after a run.
 pub(super) fn text(result: &DriveResult) -> String {
     let mut out = String::new();
     // Writing to a String does not fail.
     let _ = write!(out, "{}", operations(&[("", result)]));
-    for operation in &result.operations {
-        for (kind, count) in &operation.errors {
-            let message = operation.messages.get(kind).map(String::as_str).unwrap_or_default();
-            let _ = writeln!(out, "{}: {count} x {kind}: {message}", operation.name);
-        }
-        if operation.retries > 0 {
-            let retries = format_counted(operation.retries, "further attempt");
-            let retried = format_grouped(operation.retried);
-            let _ = writeln!(out, "{}: {retries}, after which {retried} ended well", operation.name);
-        }
-        let failures = &operation.failures.percentiles;
-        if failures.count > 0 {
-            let times = [failures.p50_us, failures.p99_us, failures.max_us];
-            let [p50, p99, max] = times.map(|micros| format!("{:.2}", micros as f64 / 1000.0));
-            let _ = writeln!(
-                out,
-                "{}: failed operations took p50 {p50}, p99 {p99}, max {max} ms",
-                operation.name
-            );
-        }
-    }
+    result.operations.iter().for_each(|operation| out.push_str(&failures(operation)));
     let driver = &result.driver;
     let run = &result.run;
     let loop_kind = match run.loop_kind.as_str() {
@@ -51,10 +30,8 @@ pub(super) fn text(result: &DriveResult) -> String {
         format_grouped(driver.late_by_pool),
         format_grouped(driver.late_by_driver)
     );
-    if driver.pauses > 0 {
-        let paused = format_duration(Duration::try_from_secs_f64(driver.paused).unwrap_or_default());
-        let pauses = format_counted(driver.pauses, "pause");
-        let _ = writeln!(out, "the driver did not run for {paused} in {pauses}");
+    for idle in driver.idle() {
+        let _ = writeln!(out, "{idle}");
     }
     if let Some(why) = &result.aborted {
         let _ = writeln!(out, "ABORTED: {why}");
@@ -63,26 +40,7 @@ pub(super) fn text(result: &DriveResult) -> String {
         let failed = event.error.as_ref().map(|error| format!(", failed: {error}")).unwrap_or_default();
         let _ = writeln!(out, "at {:.1} s: {} (took {:.1} s){failed}", event.at, event.what, event.took);
     }
-    if let Some(found) = &result.find_max {
-        let trials = format_counted(found.trials.len() as u64, "trial");
-        let _ = match found.found.is_empty() {
-            true => writeln!(out, "highest rate with {}: none was found ({trials})", found.limits.join(", ")),
-            false => writeln!(
-                out,
-                "highest rate with {}: {:.0}/s ({}, {}){}",
-                found.limits.join(", "),
-                found.rate,
-                found.evidence(|rate| format!("{rate:.0}")),
-                trials,
-                match found.bound_by.as_str() {
-                    "" => String::new(),
-                    "pool" => ", bound by busy connections: more connections help only if each stays as fast"
-                        .to_owned(),
-                    what => format!(", bound by the {what}"),
-                }
-            ),
-        };
-    }
+    result.find_max.iter().for_each(|found| out.push_str(&highest(found)));
     for limit in &result.limits {
         let held = if limit.held { "holds" } else { "DOES NOT HOLD" };
         let _ = writeln!(out, "limit {}: {held} ({})", limit.limit, limit.measured);
@@ -92,6 +50,47 @@ pub(super) fn text(result: &DriveResult) -> String {
         let _ = writeln!(out, "INVALID: {reason}");
     }
     out
+}
+
+/// How an operation failed, and how often it was tried again.
+fn failures(operation: &OperationResult) -> String {
+    let OperationResult { name, errors, messages, failures, .. } = operation;
+    let mut out = String::new();
+    for (kind, count) in errors {
+        let message = messages.get(kind).map(String::as_str).unwrap_or_default();
+        let _ = writeln!(out, "{name}: {count} x {kind}: {message}");
+    }
+    if operation.retries > 0 {
+        let retries = format_counted(operation.retries, "further attempt");
+        let retried = format_grouped(operation.retried);
+        let _ = writeln!(out, "{name}: {retries}, after which {retried} ended well");
+    }
+    let times = &failures.percentiles;
+    if times.count > 0 {
+        let [p50, p99, max] = [times.p50_us, times.p99_us, times.max_us].map(milliseconds);
+        let _ = writeln!(out, "{name}: failed operations took p50 {p50}, p99 {p99}, max {max} ms");
+    }
+    out
+}
+
+/// What a search for the highest rate has found.
+fn highest(found: &FindMax) -> String {
+    let limits = found.limits.join(", ");
+    let trials = format_counted(found.trials.len() as u64, "trial");
+    if found.found.is_empty() {
+        return format!("highest rate with {limits}: none was found ({trials})\n");
+    }
+    let bound = match found.bound_by.as_str() {
+        "" => String::new(),
+        "pool" => ", bound by busy connections: more connections help only if each stays as fast".to_owned(),
+        what => format!(", bound by the {what}"),
+    };
+    let evidence = found.evidence(|rate| format!("{rate:.0}"));
+    format!("highest rate with {limits}: {:.0}/s ({evidence}, {trials}){bound}\n", found.rate)
+}
+
+fn milliseconds(micros: u64) -> String {
+    format!("{:.2}", micros as f64 / 1000.0)
 }
 
 /// A line for each operation of each result, with the names of several.
@@ -105,7 +104,7 @@ pub(super) fn operations(results: &[(&str, &DriveResult)]) -> Table {
         // A percentile of no operation has no value.
         let ms = |micros: u64| match latency.count {
             0 => "-".to_owned(),
-            _ => format!("{:.2}", micros as f64 / 1000.0),
+            _ => milliseconds(micros),
         };
         table.row([
             if run.is_empty() { operation.name.clone() } else { format!("{run}: {}", operation.name) },
