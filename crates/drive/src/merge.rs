@@ -320,6 +320,7 @@ fn driver(results: &[&DriveResult]) -> DriverReport {
         spoilt: count(|driver| driver.spoilt),
         pauses: worst.map_or(0, |driver| driver.pauses),
         paused: worst.map_or(0.0, |driver| driver.paused),
+        waited: results.iter().map(|result| result.driver.waited).fold(0.0, f64::max),
         capacity: capacities.map(|all| all.iter().sum()),
     }
 }

@@ -1,9 +1,8 @@
 //! The result as text, for a terminal.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
-use sawmill_profile::{Align, Table, format_count, format_counted, format_duration, format_grouped};
+use sawmill_profile::{Align, Table, format_count, format_counted, format_grouped};
 
 use crate::result::file::{DriveResult, OperationResult};
 use crate::result::proof::Proof;
@@ -56,10 +55,8 @@ fn driver(result: &DriveResult) -> String {
         format_grouped(driver.late_by_pool),
         format_grouped(driver.late_by_driver)
     );
-    if driver.pauses > 0 {
-        let paused = format_duration(Duration::try_from_secs_f64(driver.paused).unwrap_or_default());
-        out +=
-            &format!("the driver did not run for {paused} in {}\n", format_counted(driver.pauses, "pause"));
+    for idle in driver.idle() {
+        out += &format!("{idle}\n");
     }
     out
 }

@@ -1,8 +1,9 @@
 //! The result file.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use sawmill_profile::Machine;
+use sawmill_profile::{Machine, format_counted, format_duration};
 use serde::{Deserialize, Serialize};
 
 use crate::result::histogram::Durations;
@@ -200,9 +201,29 @@ pub struct DriverReport {
     pub pauses: u64,
     /// The total length of these pauses in seconds.
     pub paused: f64,
+    /// For how many seconds each connection's thread, on average, waited for a processor in operations that the driver
+    /// spoilt.
+    #[serde(default)]
+    pub waited: f64,
     /// Operations a second that this driver makes with the same plan against a target that does nothing, as
     /// fast as it can; missing if it was not measured.
     pub capacity: Option<f64>,
+}
+
+impl DriverReport {
+    /// How long it did not run, and how long its connections waited for a processor.
+    pub fn idle(&self) -> Vec<String> {
+        let long = |seconds: f64| format_duration(Duration::try_from_secs_f64(seconds).unwrap_or_default());
+        let mut idle = Vec::new();
+        if self.pauses > 0 {
+            let pauses = format_counted(self.pauses, "pause");
+            idle.push(format!("the driver did not run for {} in {pauses}", long(self.paused)));
+        }
+        if self.waited > 0.0 {
+            idle.push(format!("each connection waited {} for a processor", long(self.waited)));
+        }
+        idle
+    }
 }
 
 /// The search for the highest rate that holds the limits.

@@ -2,7 +2,7 @@
 //! nowhere.
 
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sawmill_source::Result;
 
@@ -15,7 +15,6 @@ use crate::result::file::RunDescription;
 use crate::run::connection::Shared;
 use crate::run::course::Course;
 use crate::run::engine::tables_of;
-use crate::run::pulse::Pulse;
 use crate::run::queue::Queue;
 use crate::run::recorder::{Recorder, Samples};
 use crate::run::watching::Watching;
@@ -51,18 +50,9 @@ pub(crate) fn capacity(plan: &Plan, cancel: &AtomicBool) -> Result<Option<f64>> 
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let clients = processors.min(plan.parallel());
     let names: Vec<String> = plan.operations.iter().map(|operation| operation.name.clone()).collect();
-    let shared = Shared {
-        plan,
-        pace: Pace::Closed { clients, think: Duration::ZERO },
-        queue: Queue::new(Schedule::new(Spread::Closed, plan.weights()?, plan.seed), clients),
-        pulse: Pulse::default(),
-        weights: plan.weights()?,
-        began: Instant::now(),
-        end: (WARM_UP + LENGTH).as_nanos() as u64,
-        deadline: u64::MAX,
-        cancel,
-        stop: AtomicBool::new(false),
-    };
+    let pace = Pace::Closed { clients, think: Duration::ZERO };
+    let queue = Queue::new(Schedule::new(Spread::Closed, plan.weights()?, plan.seed), clients);
+    let shared = Shared::new(plan, pace, queue, [WARM_UP + LENGTH, Duration::from_nanos(u64::MAX)], cancel)?;
     let mut recorder = Recorder::new(&names, WARM_UP);
     let samples: Vec<Samples> = (0..clients).map(|_| Samples::default()).collect();
     let sessions = (0..clients as u64)

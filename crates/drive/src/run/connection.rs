@@ -14,9 +14,10 @@ use crate::arrivals::schedule::{Schedule, Spread};
 use crate::plan::pooling::{Away, Pooling};
 use crate::plan::types::{Pace, Plan};
 use crate::run::delay::Spent;
+use crate::run::processor::Processor;
 use crate::run::pulse::Pulse;
 use crate::run::queue::{Claim, Queue};
-use crate::run::recorder::{Sample, Samples};
+use crate::run::recorder::{LATE, Sample, Samples};
 use crate::work::outcome::{Failure, Outcome, UNSTARTED};
 use crate::work::target::Session;
 
@@ -26,6 +27,8 @@ const SPIN: Duration = Duration::from_micros(4);
 /// operations one after the other. Waking up for each would cost more than carrying it out.
 const DENSE: Duration = Duration::from_micros(30);
 
+/// Time for threads to start and for the first rows to be made.
+const START: Duration = Duration::from_millis(20);
 /// A thread of a connection needs little.
 pub(crate) const STACK: usize = 512 * 1024;
 
@@ -50,7 +53,21 @@ pub(crate) struct Shared<'a> {
     pub stop: AtomicBool,
 }
 
-impl Shared<'_> {
+impl<'a> Shared<'a> {
+    /// For a run that begins when its threads have started. The counted part ends after the first of `ends`, and no
+    /// operation begins after the second.
+    pub(crate) fn new(
+        plan: &'a Plan,
+        pace: Pace,
+        queue: Mutex<Queue>,
+        ends: [Duration; 2],
+        cancel: &'a AtomicBool,
+    ) -> Result<Self> {
+        let [end, deadline] = ends.map(|end| end.as_nanos() as u64);
+        let (weights, began, stop) = (plan.weights()?, Instant::now() + START, AtomicBool::new(false));
+        Ok(Self { plan, pace, queue, pulse: Pulse::default(), weights, began, end, deadline, cancel, stop })
+    }
+
     pub(crate) fn now(&self) -> u64 {
         self.began.elapsed().as_nanos() as u64
     }
@@ -142,6 +159,8 @@ struct Ended {
     claim: Claim,
     started: u64,
     ended: u64,
+    /// How long the thread waited for a processor between start and end.
+    waited: u64,
     attempts: u32,
     outcome: Outcome,
 }
@@ -149,7 +168,8 @@ struct Ended {
 impl Ended {
     /// Updates the states of rows after the outcome, and leaves the sample.
     fn record(self, session: &mut dyn Session, shared: &Shared<'_>, samples: &Samples, before: &mut Before) {
-        let Self { claim: Claim { arrival, claimed, mut delay }, started, ended, attempts, outcome } = self;
+        let Self { claim: Claim { arrival, claimed, mut delay }, started, ended, waited, attempts, outcome } =
+            self;
         session.settle(&outcome);
         samples.in_flight.store(0, Relaxed);
         // A closed loop has no intended start: the time that the driver spends before it sends is not latency.
@@ -161,9 +181,10 @@ impl Ended {
         let paused = shared.pulse.between(started, ended);
         let operation = arrival.operation;
         let late_without_pauses = late.saturating_sub(shared.pulse.between(free, started));
-        let took = (ended - started).saturating_sub(paused);
+        let away = waited.max(paused).min(ended - started);
+        let took = ended - started - away;
         let (served, own) = if session.has_server() { (took, 0) } else { (0, took) };
-        let late = late_without_pauses + own;
+        let late = late_without_pauses + own + away.saturating_sub(paused);
         *before = Before { free: ended, service: Some((operation, served)), late, due: intended };
         let was_free = claimed <= intended;
         samples.push(Sample {
@@ -176,6 +197,7 @@ impl Ended {
             was_free,
             delay,
             paused,
+            waited,
         });
     }
 }
@@ -196,6 +218,7 @@ pub(crate) fn drive(
     wake_on_time();
     let mut before = Before::default();
     let mut age = Age::default();
+    let mut processor = Processor::new(shared.plan.parallel());
     while !shared.is_over() {
         if let Pace::Closed { think, .. } = &shared.pace
             && (shared.now() >= shared.end
@@ -215,7 +238,7 @@ pub(crate) fn drive(
             before = Before { free: u64::MAX, ..Before::default() };
             continue;
         }
-        let Some(ended) = operation(session, shared, samples, claim, &before)? else { break };
+        let Some(ended) = operation(session, shared, samples, claim, &before, &mut processor)? else { break };
         ended.record(session, shared, samples, &mut before);
         if age.renew(session, shared.plan.pooling) {
             before.free = shared.now();
@@ -237,6 +260,7 @@ fn unstarted(Claim { arrival, claimed, delay }: Claim) -> Sample {
         was_free: false,
         delay,
         paused: 0,
+        waited: 0,
     }
 }
 
@@ -247,6 +271,7 @@ fn operation(
     samples: &Samples,
     claim: Claim,
     before: &Before,
+    processor: &mut Processor,
 ) -> Result<Option<Ended>> {
     let Claim { arrival, claimed, .. } = claim;
     let due = arrival.at.unwrap_or(claimed);
@@ -258,12 +283,14 @@ fn operation(
         return Ok(None);
     };
     samples.in_flight.store(1, Relaxed);
+    processor.begin(started);
     let (outcome, attempts) = match not_made {
         Some(outcome) => (outcome, 1),
         None => carry_out(session, shared, arrival.draw),
     };
     let ended = shared.now();
-    Ok(Some(Ended { claim, started, ended, attempts, outcome }))
+    let waited = if ended - started > LATE { processor.waited(ended) } else { 0 };
+    Ok(Some(Ended { claim, started, ended, waited, attempts, outcome }))
 }
 
 /// How long a connection has been open.

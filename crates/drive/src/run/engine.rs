@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sawmill_localpg::LocalPg;
 use sawmill_profile::{Machine, Sampler, SamplerOptions, Timeline, format_duration};
@@ -23,7 +23,6 @@ use crate::result::second::{Second, ServerSample};
 use crate::run::capacity::capacity;
 use crate::run::connection::Shared;
 use crate::run::course::{Course, Happened};
-use crate::run::pulse::Pulse;
 use crate::run::queue::Queue;
 use crate::run::recorder::{Recorder, Samples};
 use crate::run::verdict;
@@ -33,8 +32,6 @@ use crate::work::target::{Address, Session, Target};
 
 /// How often to check whether it is time to start.
 const LOOK_AT_CLOCK: Duration = Duration::from_millis(50);
-/// Time for threads to start and for the first rows to be made.
-const START: Duration = Duration::from_millis(20);
 /// How long a run continues after its end, for operations that were due before: as long as the run was, within
 /// these limits.
 const GRACE: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(10)];
@@ -153,18 +150,8 @@ pub(crate) fn run_on(
     let now = SystemTime::now();
     let started = sawmill_profile::utc_text(now);
     let whole = plan.warm_up + length;
-    let shared = Shared {
-        plan,
-        pace: plan.pace.clone(),
-        queue: Queue::new(schedule, connections),
-        pulse: Pulse::default(),
-        weights: plan.weights()?,
-        began: Instant::now() + START,
-        end: whole.as_nanos() as u64,
-        deadline: (whole + length.clamp(GRACE[0], GRACE[1])).as_nanos() as u64,
-        cancel,
-        stop: AtomicBool::new(false),
-    };
+    let ends = [whole, whole + length.clamp(GRACE[0], GRACE[1])];
+    let shared = Shared::new(plan, plan.pace.clone(), Queue::new(schedule, connections), ends, cancel)?;
     let mut recorder = Recorder::new(&description.operations, plan.warm_up);
     let sampler = SamplerOptions::new().interval(Duration::from_secs(1)).started(shared.began);
     let sampler =
@@ -249,6 +236,7 @@ fn result_of(
     let counted = [plan.warm_up, plan.warm_up + length].map(|at| at.as_nanos() as u64);
     let pauses = happened.pauses.iter().map(|pause| pause.between(counted[0], counted[1]));
     let pauses: Vec<u64> = pauses.filter(|length| *length > 0).collect();
+    let driver = recorder.driver(run.connections);
     DriveResult {
         format: FORMAT.to_owned(),
         version: VERSION,
@@ -261,7 +249,7 @@ fn result_of(
             cpu_us_per_operation: cpu * 1e6 / (total.intended as f64).max(1.0),
             pauses: pauses.len() as u64,
             paused: pauses.iter().sum::<u64>() as f64 / 1e9,
-            ..recorder.driver()
+            ..driver
         },
         total,
         operations,

@@ -7,6 +7,7 @@ pub(crate) mod course;
 pub(crate) mod delay;
 pub(crate) mod engine;
 pub(crate) mod find_max;
+pub(crate) mod processor;
 pub(crate) mod pulse;
 pub(crate) mod queue;
 pub(crate) mod recorder;

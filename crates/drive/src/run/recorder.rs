@@ -30,6 +30,20 @@ pub(crate) struct Sample {
     pub delay: Delay,
     /// How long this process was paused between its start and its end.
     pub paused: u64,
+    /// How long its thread waited for a processor in that time, perhaps because of a pause.
+    pub waited: u64,
+}
+
+impl Sample {
+    /// From the intended start to the actual one, in nanoseconds.
+    fn wait(&self) -> u64 {
+        self.started.saturating_sub(self.intended)
+    }
+
+    /// From the intended start to the end.
+    fn latency(&self) -> Duration {
+        Duration::from_nanos(self.ended.saturating_sub(self.intended))
+    }
 }
 
 /// Where connections leave samples.
@@ -65,6 +79,8 @@ pub(crate) struct Recorder {
     pub last_end: u64,
     /// Late operations by cause, and the driver's pauses.
     pub driver: DriverReport,
+    /// How long the threads of spoilt operations waited for a processor, in nanoseconds.
+    waited: u64,
     /// How late connections woke that waited for an intended start.
     lateness: Durations,
     /// Histograms of the current second.
@@ -86,6 +102,7 @@ impl Recorder {
             operations: names.iter().map(operation).collect(),
             last_end: 0,
             driver: DriverReport::default(),
+            waited: 0,
             lateness: Durations::default(),
             intervals: vec![IntervalHistograms::default(); names.len()],
             warming: vec![IntervalHistograms::default(); names.len()],
@@ -96,51 +113,59 @@ impl Recorder {
 
     /// Counts an operation that has ended.
     pub(crate) fn count(&mut self, sample: &Sample) {
-        let between = |from: u64, to: u64| Duration::from_nanos(to.saturating_sub(from));
-        let (latency, service) =
-            (between(sample.intended, sample.ended), between(sample.started, sample.ended));
-        let wait = sample.started.saturating_sub(sample.intended);
-        let late = wait > LATE;
         let counts = sample.intended >= self.warm_up;
+        let cause = (sample.wait() > LATE).then(|| sample.delay.cause());
         let here = &mut self.operations_here[sample.operation];
         let histograms = if counts { &mut self.intervals } else { &mut self.warming };
         let interval = &mut histograms[sample.operation];
         here.retries += u64::from(sample.attempts - 1);
-        let cause = late.then(|| sample.delay.cause());
-        let late_by = |one| u64::from(cause == Some(one));
-        self.second.late += u64::from(late);
-        self.second.late_by_driver += late_by(Cause::Driver);
-        self.second.late_by_pool += late_by(Cause::Pool);
+        self.second.late += u64::from(cause.is_some());
+        self.second.late_by_driver += u64::from(cause == Some(Cause::Driver));
+        self.second.late_by_pool += u64::from(cause == Some(Cause::Pool));
         // Latency only counts successful operations: an immediate refusal does not make a server faster.
         match &sample.outcome {
             Outcome::Ok(rows) => {
                 here.ok += 1;
                 here.rows += rows;
-                interval.latency.record(latency);
-                interval.service.record(service);
+                interval.latency.record(sample.latency());
+                interval.service.record(Duration::from_nanos(sample.ended.saturating_sub(sample.started)));
             }
             Outcome::Failed(failure) => {
                 *here.errors.entry(failure.kind.clone()).or_default() += 1;
                 // Operations that were never sent took no time.
                 if ![UNSTARTED, NO_ROW].contains(&failure.kind.as_str()) {
-                    interval.failures.record(latency);
+                    interval.failures.record(sample.latency());
                 }
             }
         }
-        if !counts {
-            return;
+        if counts {
+            self.count_driver(sample, cause);
+            self.count_result(sample, cause.is_some());
         }
-        self.last_end = self.last_end.max(sample.ended);
+    }
+
+    /// Counts what the driver did to an operation, which was late for a `cause`.
+    fn count_driver(&mut self, sample: &Sample, cause: Option<Cause>) {
         if sample.was_free {
-            self.lateness.record(Duration::from_nanos(wait));
+            self.lateness.record(Duration::from_nanos(sample.wait()));
         }
-        self.driver.late_by_driver += late_by(Cause::Driver);
-        self.driver.late_by_pool += late_by(Cause::Pool);
-        self.driver.late_by_server += late_by(Cause::Server);
-        self.driver.spoilt += u64::from(is_spoilt(sample.delay.driver + sample.paused, latency));
+        match cause {
+            Some(Cause::Driver) => self.driver.late_by_driver += 1,
+            Some(Cause::Pool) => self.driver.late_by_pool += 1,
+            Some(Cause::Server) => self.driver.late_by_server += 1,
+            None => {}
+        }
+        if is_spoilt(sample.delay.driver + sample.paused.max(sample.waited), sample.latency()) {
+            self.driver.spoilt += 1;
+            self.waited += sample.waited;
+        }
+    }
+
+    fn count_result(&mut self, sample: &Sample, is_late: bool) {
+        self.last_end = self.last_end.max(sample.ended);
         let result = &mut self.operations[sample.operation];
         result.intended += 1;
-        result.late += u64::from(late);
+        result.late += u64::from(is_late);
         result.retries += u64::from(sample.attempts - 1);
         match &sample.outcome {
             Outcome::Ok(rows) => {
@@ -193,9 +218,10 @@ impl Recorder {
         self.intervals.iter_mut().chain(&mut self.warming).for_each(IntervalHistograms::clear);
     }
 
-    /// The driver's own effect on the operations.
-    pub(crate) fn driver(&self) -> DriverReport {
-        DriverReport { lateness: self.lateness.clone().into(), ..self.driver.clone() }
+    /// The effect of the driver, which has so many connections, on the operations.
+    pub(crate) fn driver(&self, connections: u64) -> DriverReport {
+        let waited = self.waited as f64 / 1e9 / connections.max(1) as f64;
+        DriverReport { lateness: self.lateness.clone().into(), waited, ..self.driver.clone() }
     }
 
     /// The results of all operations, with their histograms, over this many seconds.
@@ -238,6 +264,7 @@ mod tests {
                 was_free: true,
                 delay: Delay { driver: 5 * LATE, ..Delay::default() },
                 paused: 0,
+                waited: LATE,
             });
         }
         let second = recorder.end_second(1.5, 1.5, 0.0, 0);
@@ -254,6 +281,7 @@ mod tests {
         let (total, _) = recorder.results(1.0);
         assert_eq!((total.intended, total.ok, total.rows, total.retries, total.late), (1, 1, 3, 1, 1));
         assert_eq!(total.latency.percentiles.count, 1);
-        assert_eq!(recorder.driver().lateness.percentiles.count, 1);
+        let driver = recorder.driver(2);
+        assert_eq!((driver.lateness.percentiles.count, driver.waited), (1, 0.0005));
     }
 }

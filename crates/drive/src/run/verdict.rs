@@ -1,8 +1,10 @@
 //! The rule that makes a result invalid. `docs/drive.md`, "What the figures mean", has it in words.
 //!
 //! An operation is spoilt if more than a millisecond and more than a tenth of its latency is the driver's. A result
-//! is invalid if it has no operation, or if more than 1 % of its operations are spoilt. In a closed loop, a paused driver starts no operations
-//! that could be spoilt. There, a result is also invalid if the driver was paused for more than 1 % of the time.
+//! is invalid if it has no operation, or if more than 1 % of its operations are spoilt. In a closed loop, a paused driver
+//! starts no operations that could be spoilt, and one that is spoilt takes the time of many. There, a result is also
+//! invalid if the driver was paused, or its connections waited for a processor in spoilt operations, for more than 1 % of
+//! the time.
 
 use std::time::Duration;
 
@@ -27,26 +29,21 @@ pub(crate) fn objections(result: &DriveResult) -> Vec<String> {
     if result.total.intended == 0 {
         return vec!["no operation was counted".to_owned()];
     }
-    let DriverReport { spoilt, pauses, paused, .. } = &result.driver;
-    let long = sawmill_profile::format_duration(Duration::try_from_secs_f64(*paused).unwrap_or_default());
+    let DriverReport { spoilt, paused, waited, .. } = &result.driver;
     let share = *spoilt as f64 / result.total.intended as f64;
-    let pauses = match pauses {
-        0 => String::new(),
-        1 => format!("did not run for {long} at one time"),
-        several => format!("did not run for {long} in {several} pauses"),
-    };
+    let idle = result.driver.idle().join(", and ");
     if share > SPOILT_SHARE {
-        let did = if pauses.is_empty() { String::new() } else { format!("; it {pauses}") };
+        let idle = if idle.is_empty() { idle } else { format!("; {idle}") };
         return vec![format!(
-            "in {:.1} % of the operations, more than a tenth of the latency is the driver's{did}",
+            "in {:.1} % of the operations, more than a tenth of the latency is the driver's{idle}",
             share * 100.0
         )];
     }
     // Pauses count in the planned time, and not while a slow last operation lasts.
     let ran = result.seconds.last().map_or(0.0, |last| last.at - result.run.warm_up);
     let time = ran.min(result.run.duration).max(1e-9);
-    if result.run.loop_kind == "closed" && paused / time > SPOILT_SHARE {
-        return vec![format!("the driver {pauses}, in which no client began an operation")];
+    if result.run.loop_kind == "closed" && f64::max(*paused, *waited) / time > SPOILT_SHARE {
+        return vec![format!("{idle}, while clients stood still")];
     }
     Vec::new()
 }
@@ -130,6 +127,13 @@ mod tests {
         assert!(of("closed", 0.09).is_empty());
         assert!(of("closed", 0.2)[0].starts_with("the driver did not run for 200 ms in 2 pauses"));
         assert!(of("open", 0.2).is_empty(), "what it spoils there is counted");
+    }
+
+    #[test]
+    fn a_closed_loop_is_invalid_if_its_connections_waited_for_processors_for_a_hundredth_of_the_time() {
+        let of = |waited| objections(&result("closed", DriverReport { waited, ..DriverReport::default() }));
+        assert!(of(0.09).is_empty());
+        assert!(of(0.2)[0].starts_with("each connection waited 200 ms for a processor"), "{:?}", of(0.2));
     }
 
     #[test]

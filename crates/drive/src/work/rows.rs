@@ -13,7 +13,7 @@ use crate::mix::pick::{Pick, Picker, sampler};
 use crate::mix::supply::{KEPT_BYTES, KeptBlocks, Slice, Supply};
 use crate::plan::types::{ChosenRow, Writes};
 use crate::proof::states::{Known, MAX_PENDING, RowState, RowStates};
-use crate::work::outcome::{Change, Outcome};
+use crate::work::outcome::{CHECK, Change, Failure, Outcome};
 use crate::work::step::Arguments;
 
 /// Keeps the draws of an operation's rows and statements apart.
@@ -73,6 +73,12 @@ impl SharedTable {
             next: AtomicU64::new(0),
             part,
         })
+    }
+
+    /// A read that did not show what it had to.
+    pub(crate) fn wrong_read(&self, number: u64, what: &str) -> Failure {
+        self.wrong_reads.fetch_add(1, Relaxed);
+        Failure::new(CHECK, format!("table {}, row {number}: {what}", self.name), true)
     }
 
     /// Remembers that a read has shown an update which is still under way.
@@ -270,7 +276,7 @@ impl Rows {
         for attempt in 0..16 {
             let own = change == Change::OwnUpdate;
             let (number, _) = self.pick(table, pick, draw.wrapping_add(attempt), own)?;
-            if self.touched.iter().any(|other| (other.table, other.number) == (table, number)) {
+            if self.changes(table, number) {
                 continue;
             }
             if let Some(was) = shared.states.change(number, next) {
@@ -279,6 +285,11 @@ impl Rows {
             }
         }
         None
+    }
+
+    /// Whether the operation under way changes the row.
+    pub(crate) fn changes(&self, table: usize, number: u64) -> bool {
+        self.touched.iter().any(|other| (other.table, other.number) == (table, number))
     }
 
     /// Chooses the rows for an operation's own statements; `false` if it needs an earlier row and there is none.
@@ -369,7 +380,6 @@ mod tests {
     use sawmill_generator::Dataset;
 
     use super::*;
-    use crate::work::outcome::Failure;
     use crate::work::step::Expect;
 
     #[test]

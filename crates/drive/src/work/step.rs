@@ -1,7 +1,5 @@
 //! One statement of an operation, whatever the server: which rows it takes, and what its answer has to be.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use sawmill_pgcopy::PgType;
 use sawmill_profile::format_counted;
 use sawmill_source::Result;
@@ -10,7 +8,7 @@ use crate::mix::pick::Pick;
 use crate::plan::types::{Parameter, Work};
 use crate::proof::states::{Known, RowState};
 use crate::work::outcome::{CHECK, Change, Failure};
-use crate::work::rows::Rows;
+use crate::work::rows::{Rows, SharedTable};
 
 /// Receives the arguments of a statement, in their order.
 pub(crate) trait Arguments {
@@ -144,39 +142,52 @@ impl Expect {
                 if count == 1 && equal || table.undeclared.is_some() {
                     return Ok(count);
                 }
-                // Another operation may have changed the row since.
-                let now = table.states.get(*number);
-                let what = match (count, version) {
-                    (0, _) if now.state == RowState::Acknowledged => {
-                        "an acknowledged row is not there".to_owned()
-                    }
-                    (0, _) => return Ok(count),
-                    (1, _) if matches!(now.state, RowState::MaybeOwn | RowState::Own) => return Ok(count),
-                    (1, Some(version)) => {
-                        let newest = known.ahead(now.version.into()) + i64::from(now.pending);
-                        match known.ahead(version) {
-                            ahead if ahead < 0 => {
-                                let missing = format_counted(ahead.unsigned_abs(), "acknowledged update");
-                                format!("a stale read without {missing}")
-                            }
-                            ahead if ahead > newest => {
-                                let more = format_counted((ahead - newest).unsigned_abs(), "update");
-                                format!("it has {more} more than were sent")
-                            }
-                            0 if !now.contended => "the row has other values than were written".to_owned(),
-                            ahead if ahead > known.ahead(now.version.into()) => {
-                                table.read_early(*number, version);
-                                return Ok(count);
-                            }
-                            _ => return Ok(count),
-                        }
-                    }
-                    (1, None) => "the row has no version".to_owned(),
-                    _ => "the row is there more than once".to_owned(),
-                };
-                table.wrong_reads.fetch_add(1, Relaxed);
-                wrong(format!("table {}, row {number}: {what}", table.name), true)
+                let wrong = other(table, *number, *known, count, version);
+                wrong.map_or(Ok(count), |what| Err(table.wrong_read(*number, &what)))
             }
+        }
+    }
+
+    /// The read row, whose versions are compared: custom statements may set any.
+    pub(crate) fn compared(&self, rows: &Rows) -> Option<(usize, u64)> {
+        let Self::Row { table, number, .. } = self else { return None };
+        let shared = &rows.tables[*table];
+        let own = [RowState::MaybeOwn, RowState::Own].contains(&shared.states.get(*number).state);
+        (!own && shared.undeclared.is_none()).then_some((*table, *number))
+    }
+}
+
+/// How an answer is wrong that is not the row as it was known when the read was made; `None` if another operation may
+/// have changed the row since.
+fn other(table: &SharedTable, number: u64, known: Known, count: u64, version: Option<i64>) -> Option<String> {
+    let now = table.states.get(number);
+    let version = match (count, version) {
+        (0, _) if now.state == RowState::Acknowledged => {
+            return Some("an acknowledged row is not there".to_owned());
+        }
+        (0, _) => return None,
+        (1, _) if matches!(now.state, RowState::MaybeOwn | RowState::Own) => return None,
+        (1, Some(version)) => version,
+        (1, None) => return Some("the row has no version".to_owned()),
+        _ => return Some("the row is there more than once".to_owned()),
+    };
+    let acknowledged = known.ahead(now.version.into());
+    let newest = acknowledged + i64::from(now.pending);
+    match known.ahead(version) {
+        ahead if ahead < 0 => {
+            let missing = format_counted(ahead.unsigned_abs(), "acknowledged update");
+            Some(format!("a stale read without {missing}"))
+        }
+        ahead if ahead > newest => {
+            let more = format_counted((ahead - newest).unsigned_abs(), "update");
+            Some(format!("it has {more} more than were sent"))
+        }
+        0 if !now.contended => Some("the row has other values than were written".to_owned()),
+        ahead => {
+            if ahead > acknowledged {
+                table.read_early(number, version);
+            }
+            None
         }
     }
 }

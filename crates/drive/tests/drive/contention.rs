@@ -2,6 +2,7 @@
 
 use sawmill_localpg::LocalPg;
 
+use crate::postgres::rewriting;
 use crate::truth::server_with_trigger;
 use crate::{address, driven, plan};
 
@@ -121,4 +122,29 @@ fn a_transaction_has_the_level_of_its_plan_whatever_its_session_was_left_with() 
                 (current_setting('transaction_isolation') = 'serializable')::int\" }]\n";
     let result = driven(&plan(text), &address(&LocalPg::start().unwrap()), None);
     assert!(result.operations[1].ok > 5 && result.total.errors.is_empty(), "{:?}", result.total.messages);
+}
+
+#[test]
+fn a_transaction_that_reads_two_versions_of_a_row_at_repeatable_read_breaks_the_proof() {
+    let server = LocalPg::start().unwrap();
+    let text = "clients = 4\nfor = \"2s\"\nisolation = \"repeatable read\"\nretries = 100\noverwrite = true\n[tables.events]\nrows = 1\n\
+                [[operations]]\nname = \"change\"\nupdate = \"events\"\n[[operations]]\nname = \"read twice\"\nweight = 3\n\
+                transaction = [{ select = \"events\" }, { sql = \"SELECT pg_sleep(0.005)\" }, { select = \"events\" }]\n";
+    let read = |text: &str, address: &sawmill_drive::Address| {
+        let result = driven(&plan(text), address, None);
+        (result.operations[1].clone(), result.proof[0].clone())
+    };
+    let (twice, proof) = read(text, &address(&server));
+    assert!(twice.ok > 20 && twice.errors.is_empty() && proof.holds(), "{twice:?} {proof:?}");
+    // A pooler that gives every other transaction a lower level.
+    let lower = rewriting(
+        &server,
+        b"Q\0\0\0\x2aBEGIN ISOLATION LEVEL repeatable read\0",
+        b"Q\0\0\0\x29BEGIN ISOLATION LEVEL read committed\0",
+    );
+    let (twice, proof) = read(text, &lower);
+    assert!(twice.messages["check"].contains("one transaction read version "), "{twice:?}");
+    assert!(!proof.holds() && proof.wrong_reads == twice.errors["check"], "{proof:?}");
+    let (twice, proof) = read(&text.replace("repeatable read", "read committed"), &address(&server));
+    assert!(twice.ok > 20 && twice.errors.is_empty() && proof.holds(), "{twice:?} {proof:?}");
 }

@@ -404,9 +404,8 @@ fn a_part_uses_the_table_that_another_one_creates_at_the_same_moment() {
     assert!(result.proof[0].holds() && result.proof[0].found > 0, "{:?}", result.proof);
 }
 
-/// A URL of the server behind a proxy that makes every other COMMIT a ROLLBACK, as a server answers one whose
-/// transaction has failed.
-fn rolling_back(server: &LocalPg) -> String {
+/// The address of the server behind a proxy, which sends every other of the messages `from` as `to`.
+pub fn rewriting(server: &LocalPg, from: &'static [u8], to: &'static [u8]) -> sawmill_drive::Address {
     let proxy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let (url, port) = (server.url(), proxy.local_addr().unwrap().port());
     let (head, _) = url.rsplit_once(':').unwrap();
@@ -417,25 +416,23 @@ fn rolling_back(server: &LocalPg) -> String {
             let (mut answers, mut back) = (server.try_clone().unwrap(), client.try_clone().unwrap());
             std::thread::spawn(move || std::io::copy(&mut answers, &mut back));
             std::thread::spawn(move || {
-                let (mut bytes, mut commits) = ([0; 65536], 0);
+                let (mut bytes, mut known) = ([0; 65536], 0);
                 while let Ok(length @ 1..) = client.read(&mut bytes) {
-                    let sent = match &bytes[..length] {
-                        b"Q\0\0\0\x0bCOMMIT\0" if commits % 2 == 0 => &b"Q\0\0\0\x0dROLLBACK\0"[..],
-                        sent => sent,
-                    };
-                    commits += usize::from(length == 12);
-                    server.write_all(sent).unwrap();
+                    let sent = &bytes[..length];
+                    known += usize::from(sent == from);
+                    server.write_all(if sent == from && known % 2 == 1 { to } else { sent }).unwrap();
                 }
             });
         }
     });
-    own
+    sawmill_drive::Address::Postgres(Box::new(own.parse().unwrap()))
 }
 
 #[test]
 fn a_commit_that_is_answered_with_rollback_is_a_failure_and_no_lost_row() {
     let server = LocalPg::start().unwrap();
-    let address = sawmill_drive::Address::Postgres(Box::new(rolling_back(&server).parse().unwrap()));
+    // As a server answers a COMMIT whose transaction has failed.
+    let address = rewriting(&server, b"Q\0\0\0\x0bCOMMIT\0", b"Q\0\0\0\x0dROLLBACK\0");
     let plan = plan(
         "rate = 100\nfor = \"1s\"\n[tables.events]\n[[operations]]\ntransaction = [{ insert = \"events\" }]\n",
     );

@@ -10,12 +10,13 @@ use sawmill_source::Result;
 
 use crate::mix::block::{fields, version_of, with_version};
 use crate::plan::own_statement::type_name;
-use crate::plan::types::{Operation, Parameter, Plan, Variable, Work};
+use crate::plan::types::{Operation, Parameter, Plan, Variable, Work, Writes};
 use crate::work::outcome::{Failure, Outcome};
 use crate::work::postgres::arguments::{ArrayColumns, CopyRows, Parameters};
 use crate::work::postgres::messages::{
     Answer, Answered, answer, begin_copy, bind, column_types, parse, push, query,
 };
+use crate::work::reads::Reads;
 use crate::work::rows::{DRAWS, Rows};
 use crate::work::statements;
 use crate::work::step::{Expect, arguments};
@@ -23,6 +24,9 @@ use crate::work::target::Session;
 
 /// The server does not know the prepared statement: a pooler has switched to another server connection.
 const UNKNOWN_STATEMENT: &str = "26000";
+
+/// Levels at which all reads of a transaction see the same rows.
+const SNAPSHOTS: [&str; 2] = ["repeatable read", "serializable"];
 
 /// A statement of the plan.
 struct Statement {
@@ -120,6 +124,9 @@ pub(super) struct PgSession<'a> {
     /// The values that statements of the operation have read.
     variables: Vec<Vec<u8>>,
     transaction: bool,
+    /// The transaction sees the same rows in all its reads.
+    snapshot: bool,
+    reads: Reads,
     /// The step that was sent last.
     sent: usize,
     under_way: UnderWay,
@@ -153,6 +160,8 @@ impl<'a> PgSession<'a> {
             columns: ArrayColumns::default(),
             variables: Vec::new(),
             transaction: false,
+            snapshot: false,
+            reads: Reads::default(),
             sent: 0,
             under_way: UnderWay::default(),
         })
@@ -251,6 +260,13 @@ impl<'a> PgSession<'a> {
         }
         let count = count.unwrap_or(under_way.rows);
         let count = ready.expect.judge(&self.rows, count, !under_way.differs, under_way.version)?;
+        if self.transaction
+            && let Some((table, number)) = ready.expect.compared(&self.rows)
+        {
+            let changes = self.rows.changes(table, number);
+            let noted = self.reads.note((table, number), under_way.version, changes);
+            noted.map_err(|what| self.rows.tables[table].wrong_read(number, &what))?;
+        }
         let operation = &self.plan.operations[operation];
         if let Work::Sql { into, .. } = &operation.steps[step] {
             for (place, number) in into.iter().enumerate() {
@@ -292,6 +308,7 @@ impl<'a> PgSession<'a> {
             this.connection = None;
             Outcome::Failed(lost(error, without_effect))
         };
+        self.reads.begin(self.snapshot);
         // A pooler may have switched to a server connection whose session has another level.
         let level = self.plan.isolation.as_ref().map(|level| format!(" ISOLATION LEVEL {level}"));
         let begun = match self.simple(&format!("BEGIN{}", level.unwrap_or_default())) {
@@ -346,6 +363,10 @@ impl Session for PgSession<'_> {
     fn prepare(&mut self, operation: usize, draw: u64) -> Result<Option<Outcome>> {
         let Operation { rows, steps, transaction, .. } = &self.plan.operations[operation];
         (self.steps, self.transaction) = (steps.len(), *transaction);
+        let level = self.plan.isolation.as_deref().unwrap_or_default();
+        // A statement that declares nothing may end the transaction.
+        let may_end = |work: &Work| matches!(work, Work::Sql { writes: Writes::Undeclared, .. });
+        self.snapshot = SNAPSHOTS.contains(&level) && !steps.iter().any(may_end);
         if !self.rows.choose(rows, draw)? {
             return Ok(Some(Outcome::no_row()));
         }
