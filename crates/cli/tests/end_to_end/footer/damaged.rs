@@ -284,6 +284,12 @@ fn rows_that_are_hardly_stored_are_read_in_a_gigabyte_of_memory() {
         let ran = limited(&["convert", "--parse-only"], &format!("{name}.parquet"));
         assert!(ran.status.success(), "{name}: {ran:?}");
     }
+    for name in ["empty_texts", "empty_text_pages"] {
+        let ran = limited(&["convert", "--parse-only"], &format!("{name}.parquet"));
+        let error = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert_eq!(ran.status.code(), Some(1), "{error}");
+        assert!(error.contains("largest pages of all columns") && error.contains(name), "{error}");
+    }
     let ran = limited(&["convert", "--out", out.to_str().unwrap()], "repeated_text.parquet");
     assert!(ran.status.success(), "{ran:?}");
     for args in [&["footer", "head"][..], &["convert", "--parse-only"]] {
