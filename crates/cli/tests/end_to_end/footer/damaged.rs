@@ -349,6 +349,33 @@ fn a_long_name_of_a_group_takes_no_gigabyte_of_memory_or_output() {
     }
 }
 
+/// Whether the file is a footer alone takes a walk over all of its chunks.
+#[test]
+fn the_pages_of_a_footer_alone_with_many_row_groups_are_refused_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, alone) = (dir.path().join("groups.parquet"), dir.path().join("footer.parquet"));
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..12_000));
+    let batch = RecordBatch::try_from_iter([("n", numbers)]).unwrap();
+    let properties = WriterProperties::builder()
+        .set_dictionary_enabled(false)
+        .set_statistics_enabled(EnabledStatistics::None)
+        .build();
+    let mut writer =
+        ArrowWriter::try_new(File::create(&path).unwrap(), batch.schema(), Some(properties)).unwrap();
+    for row in 0..batch.num_rows() {
+        writer.write(&batch.slice(row, 1)).unwrap();
+        writer.flush().unwrap();
+    }
+    writer.close().unwrap();
+    sawmill(["footer", "extract", path.to_str().unwrap(), alone.to_str().unwrap()]).ok();
+    let begun = std::time::Instant::now();
+    for flag in ["--data-pages", "--page-headers"] {
+        let error = view(&alone, &[flag, "--json"]).fails(1);
+        assert!(error.contains("found a footer alone"), "{flag}: {error}");
+    }
+    assert!(begun.elapsed() < std::time::Duration::from_secs(40), "{:?}", begun.elapsed());
+}
+
 /// Specs, samples, plans and lines of JSON of less than a megabyte whose rows take gigabytes.
 #[cfg(target_os = "linux")]
 #[test]
