@@ -411,10 +411,31 @@ fn inputs_of_a_megabyte_end_no_command_in_a_gigabyte_of_memory() {
     let keys: Vec<String> = (0..9_999).map(|i| format!("\"k{i}\":{i}")).collect();
     std::fs::write(at("keys.ndjson"), format!("{{{}}}\n{}", keys.join(","), "{\"k1\":1}\n".repeat(4_200)))
         .unwrap();
+    let many_texts: String =
+        (0..1000).map(|i| field(&format!("t{i}"), "text = { length = { constant = 1_048_576 } }")).collect();
+    std::fs::write(at("texts.toml"), format!("name = \"t\"\n{many_texts}")).unwrap();
+    let unique = field("u", &format!("unique = \"{}{{id}}\"", "x".repeat(900_000)));
+    std::fs::write(at("unique.toml"), format!("name = \"t\"\nrows = 3000\n{unique}")).unwrap();
+    let patterns: Vec<String> = (0..20_000).map(|i| format!("'{i:05}[0-9]{{4}}' = 3")).collect();
+    let patterns = field("p", &format!("pattern = {{ unique = {{ {} }} }}", patterns.join(", ")));
+    std::fs::write(at("patterns.toml"), format!("name = \"t\"\nrows = 10\n{patterns}")).unwrap();
+    let cells: Vec<String> = (0..9_000).map(|i| format!("\"k{i}\":{i}")).collect();
+    std::fs::write(at("cells.ndjson"), format!("{{{}}}\n", cells.join(",")).repeat(8)).unwrap();
+    for arguments in [
+        &["gen", "explain", &at("unique.toml")][..],
+        &["gen", &at("unique.toml"), "--rows", "20", "--out", &at("unique")],
+        &["gen", "spec", "--like", &at("cells.ndjson")],
+    ] {
+        let (code, error) = ran(arguments);
+        assert_eq!(code, Some(0), "{arguments:?}: {error}");
+    }
     let done = ran(&["convert", &at("keys.ndjson"), "--parse-only"]);
     assert_eq!(done.0, Some(0), "{}", done.1);
     for (arguments, named) in [
         (&["gen", &at("formula.toml"), "--rows", "10k", "--out", &at("out")][..], "field b"),
+        (&["gen", &at("texts.toml"), "--rows", "1", "--out", &at("out")], "rows of more than"),
+        (&["gen", "explain", &at("texts.toml")], "rows of more than"),
+        (&["gen", &at("patterns.toml"), "--out", &at("out")], "20000 unique patterns"),
         (&["gen", "--like", &at("wide.csv"), "--rows", "10", "--out", &at("out")], "c20000"),
         (&["drive", &at("long.plan.toml"), "--to", "null"], "field a"),
         (&["drive", &at("many.plan.toml"), "--to", "null"], "field f1598"),
