@@ -24,6 +24,15 @@ pub(crate) struct Action {
     pub sidecar: Option<Sidecar>,
 }
 
+impl Action {
+    /// Whether it has a field that decides what is in the table.
+    pub(crate) fn is_used(&self) -> bool {
+        let Self { protocol, meta_data, txn, remove, add, sidecar, .. } = self;
+        let of_table = protocol.is_some() || meta_data.is_some() || txn.is_some();
+        of_table || remove.is_some() || add.is_some() || sidecar.is_some()
+    }
+}
+
 /// What readers and writers must know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

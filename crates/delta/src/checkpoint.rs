@@ -24,6 +24,12 @@ const COLUMNS: [&str; 5] = ["protocol", "metaData", "txn", "sidecar", "add"];
 const OF_ADD: [&str; 5] = ["path", "partitionValues", "size", "modificationTime", "deletionVector"];
 /// Maximum rows of a checkpoint file. Writers split a checkpoint into several files long before that.
 const MAX_ROWS: i64 = 64 << 20;
+/// Entries take more bytes than this, because they name files; a few may be equal.
+const ENTRY_BYTES: usize = 8;
+const MIN_ENTRIES: usize = 10_000;
+/// As JSON they are at most so many times as long as in the file, except for a few.
+const USUAL_RATIO: usize = 64;
+const MIN_TEXT: usize = 16 << 20;
 /// How many rows are read at a time, and how many bytes they may have.
 const BATCH_ROWS: usize = 1024;
 const MAX_DECODED: u64 = 32 << 20;
@@ -70,12 +76,15 @@ pub(crate) fn actions_of(lines: &[u8]) -> std::result::Result<Vec<Action>, Strin
     let lines = lines.filter(|(_, line)| !line.trim_ascii().is_empty());
     lines
         .map(|(at, line)| serde_json::from_slice(line).map_err(|error| format!("line {}: {error}", at + 1)))
+        .filter(|read| read.as_ref().map_or(true, Action::is_used))
         .collect()
 }
 
 /// Returns the entries in the rows of a Parquet file. Empty rows, which a file can claim by the billion in a few bytes,
 /// take no memory.
 fn actions_of_parquet(bytes: Vec<u8>) -> std::result::Result<Vec<Action>, String> {
+    let size = bytes.len();
+    let most = size / ENTRY_BYTES + MIN_ENTRIES;
     let footer = Footer::from_file_bytes(&bytes, &Options::new()).map_err(|e| e.to_string())?;
     let rows: i64 = footer.row_groups().map(|group| group.num_rows()).fold(0, i64::saturating_add);
     if rows > MAX_ROWS {
@@ -103,16 +112,18 @@ fn actions_of_parquet(bytes: Vec<u8>) -> std::result::Result<Vec<Action>, String
     });
     let mask = ProjectionMask::leaves(schema, wanted);
     let reader = builder.with_projection(mask).with_batch_size(at_once).build().map_err(|e| e.to_string())?;
-    let mut actions = Vec::new();
+    let (mut actions, mut text) = (Vec::new(), 0);
     for batch in reader {
         let mut lines = LineDelimitedWriter::new(Vec::new());
         lines.write(&batch.map_err(|e| e.to_string())?).map_err(|e| e.to_string())?;
         lines.finish().map_err(|e| e.to_string())?;
-        let found = actions_of(&lines.into_inner())?.into_iter();
-        actions.extend(found.filter(|action| {
-            let Action { protocol, meta_data, txn, sidecar, add, .. } = action;
-            protocol.is_some() || meta_data.is_some() || txn.is_some() || sidecar.is_some() || add.is_some()
-        }));
+        let lines = lines.into_inner();
+        text += lines.len();
+        actions.extend(actions_of(&lines)?);
+        if actions.len() > most || text > size.saturating_mul(USUAL_RATIO).saturating_add(MIN_TEXT) {
+            let what = format!("{} entries of {text} bytes in {size} bytes of the file", actions.len());
+            return Err(format!("it is made to exhaust memory: found {what}"));
+        }
     }
     Ok(actions)
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_schema::Schema;
@@ -10,7 +11,7 @@ use sawmill_profile::{Error, Kind, Pool, Result};
 use sawmill_store::{Confinement, Location};
 use serde_json::Value;
 
-use crate::action::{Action, Add, Metadata, Protocol};
+use crate::action::{Action, Add, DeletionVector, Metadata, Protocol};
 use crate::checkpoint::{self, actions_of};
 use crate::deletion_vector::deleted_rows;
 use crate::log_name::{LOG, LogNames, commit_name};
@@ -21,6 +22,8 @@ use crate::table_folder::TableFolder;
 
 /// How many commits are read at the same time.
 const READERS: usize = 16;
+/// Tables have a few; each takes memory for each file.
+const MAX_PARTITION_COLUMNS: usize = 100;
 
 /// One version of a table.
 #[derive(Clone, Debug)]
@@ -59,7 +62,7 @@ pub struct SnapshotFile {
 #[derive(Clone, Debug)]
 pub struct DeletedRows {
     /// Their positions in the file, in ascending order.
-    pub rows: Vec<Range<u64>>,
+    pub rows: Arc<[Range<u64>]>,
     /// What the log calls them: other rows of the file have another name.
     pub name: String,
 }
@@ -186,14 +189,21 @@ impl Replayed {
             Ok(Mapping::None) => fields.iter().map(|field| field.name.clone()).collect(),
             _ => fields.iter().map(physical_name).collect(),
         };
+        // Each file has a value of each of them.
+        if metadata.partition_columns.len() > MAX_PARTITION_COLUMNS {
+            let count = metadata.partition_columns.len();
+            return Err(unsupported(format!("{count} partition columns, more than {MAX_PARTITION_COLUMNS}")));
+        }
         let partitions: Vec<usize> = metadata
             .partition_columns
             .iter()
             .map(|name| schema.index_of(name).map_err(|_| lacks(&format!("partition column {name:?}"))))
             .collect::<Result<_>>()?;
         let mut files = Vec::with_capacity(self.adds.len());
+        let mut vectors = BTreeMap::new();
         for ((path, _), add) in &self.adds {
-            files.push(file_of(table, path, add, (&schema, &names), &partitions)?);
+            let deleted = deleted(table, path, add, &mut vectors)?;
+            files.push(file_of(table, path, add, deleted, (&schema, &names), &partitions)?);
         }
         Ok(Snapshot {
             version,
@@ -212,21 +222,41 @@ impl Replayed {
 /// A table's folder, and the folder that its files must be in.
 type Within<'a> = (&'a dyn TableFolder, Option<&'a Confinement>);
 
+/// The rows of a file that are deleted. Files that name the same deletion vector share it in `vectors`.
+fn deleted(
+    (table, confinement): Within<'_>,
+    path: &str,
+    add: &Add,
+    vectors: &mut BTreeMap<DeletionVector, Arc<[Range<u64>]>>,
+) -> Result<Option<DeletedRows>> {
+    let Some(vector) = &add.deletion_vector else { return Ok(None) };
+    let rows = match vectors.get(vector) {
+        Some(rows) => Arc::clone(rows),
+        None => {
+            let rows: Arc<[_]> = deleted_rows(table, vector, confinement)
+                .map_err(|what| {
+                    Error::new(Kind::Failed, format!("the deletion vector of the file cannot be read: {what}"))
+                        .at(path)
+                        .advise("rewrite the files that have some (in Spark: REORG TABLE ... APPLY (PURGE)), then load the new version")
+                })?
+                .into();
+            vectors.insert(vector.clone(), Arc::clone(&rows));
+            rows
+        }
+    };
+    let (kind, name, offset) = vector.id();
+    let offset = offset.map_or_else(String::new, |at| format!("@{at}"));
+    Ok(Some(DeletedRows { rows, name: format!("{kind}{name}{offset}") }))
+}
+
 fn file_of(
     (table, confinement): Within<'_>,
     path: &str,
     add: &Add,
+    deleted: Option<DeletedRows>,
     (schema, names): (&Schema, &[String]),
     partitions: &[usize],
 ) -> Result<SnapshotFile> {
-    let deleted = match &add.deletion_vector {
-        None => None,
-        Some(vector) => Some(deleted_rows(table, vector, confinement).map_err(|what| {
-            Error::new(Kind::Failed, format!("the deletion vector of the file cannot be read: {what}"))
-                .at(path)
-                .advise("rewrite the files that have some (in Spark: REORG TABLE ... APPLY (PURGE)), then load the new version")
-        })?),
-    };
     let mut partition_values = Vec::with_capacity(partitions.len());
     for column in partitions {
         let field = schema.field(*column);
@@ -244,13 +274,6 @@ fn file_of(
         false => table.location(path)?,
     };
     confinement.map_or(Ok(()), |within| within.check(&place))?;
-    let deleted = deleted.zip(add.deletion_vector.as_ref()).map(|(rows, vector)| {
-        let (kind, name, offset) = vector.id();
-        DeletedRows {
-            rows,
-            name: format!("{kind}{name}{}", offset.map_or_else(String::new, |at| format!("@{at}"))),
-        }
-    });
     Ok(SnapshotFile { path: path.to_owned(), place, bytes: add.size, partition_values, deleted })
 }
 
@@ -292,4 +315,71 @@ fn decoded(path: &str) -> Result<String> {
             .at(path)
             .advise("restore the table's log")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{Int64Array, RecordBatch, StringArray, StructArray};
+    use arrow_schema::{DataType, Field};
+    use parquet::arrow::ArrowWriter;
+    use serde_json::json;
+
+    use super::*;
+    use crate::table_folder::LocalTable;
+
+    /// A table with columns `c0` and so on, whose first version has these lines besides.
+    fn opened(columns: usize, partitions: usize, lines: &[String]) -> Result<Snapshot> {
+        let directory = tempfile::tempdir().unwrap();
+        let table = LocalTable::new(directory.path());
+        let field =
+            |i: usize| json!({"name": format!("c{i}"), "type": "long", "nullable": true, "metadata": {}});
+        let schema = json!({"type": "struct", "fields": (0..columns).map(field).collect::<Vec<_>>()});
+        let names: Vec<String> = (0..partitions).map(|i| format!("c{i}")).collect();
+        let features = ["deletionVectors"];
+        let protocol = json!({"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features,
+            "writerFeatures": features});
+        let metadata = json!({"id": "t", "schemaString": schema.to_string(), "partitionColumns": names});
+        let first = [json!({"protocol": protocol}).to_string(), json!({"metaData": metadata}).to_string()];
+        table.create(&commit_name(0), [&first[..], lines].concat().join("\n").as_bytes()).unwrap();
+        Ok(Snapshot::open(&table, None)?.unwrap())
+    }
+
+    #[test]
+    fn a_table_with_more_partition_columns_than_any_has_is_refused() {
+        assert_eq!(opened(200, 100, &[]).unwrap().partition_columns.len(), 100);
+        let error = opened(200, 101, &[]).unwrap_err().to_string();
+        assert!(error.contains("101 partition columns, more than 100"), "{error}");
+    }
+
+    #[test]
+    fn files_that_name_one_deletion_vector_share_its_rows() {
+        let vector = json!({"storageType": "i", "sizeInBytes": 40, "cardinality": 6,
+            "pathOrInlineDv": "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"});
+        let add =
+            |path: &str| json!({"add": {"path": path, "size": 1, "deletionVector": vector}}).to_string();
+        let files = opened(1, 0, &[add("a"), add("b")]).unwrap().files;
+        let rows =
+            files.iter().map(|file| Arc::clone(&file.deleted.as_ref().unwrap().rows)).collect::<Vec<_>>();
+        assert_eq!(rows[0].len(), 5);
+        assert!(Arc::ptr_eq(&rows[0], &rows[1]));
+    }
+
+    #[test]
+    fn a_checkpoint_whose_entries_are_hardly_stored_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let table = LocalTable::new(directory.path());
+        let path = (Field::new("path", DataType::Utf8, true), StringArray::from(vec!["a"; 200_000]));
+        let size = (Field::new("size", DataType::Int64, true), Int64Array::from(vec![1; 200_000]));
+        let add = StructArray::from(vec![
+            (Arc::new(path.0), Arc::new(path.1) as ArrayRef),
+            (Arc::new(size.0), Arc::new(size.1) as ArrayRef),
+        ]);
+        let rows = RecordBatch::try_from_iter([("add", Arc::new(add) as ArrayRef)]).unwrap();
+        let mut writer = ArrowWriter::try_new(Vec::new(), rows.schema(), None).unwrap();
+        writer.write(&rows).unwrap();
+        let name = format!("{LOG}/{:020}.checkpoint.parquet", 0);
+        table.create(&name, &writer.into_inner().unwrap()).unwrap();
+        let error = Snapshot::open(&table, None).unwrap_err().to_string();
+        assert!(error.contains("made to exhaust memory"), "{error}");
+    }
 }

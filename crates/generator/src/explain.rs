@@ -19,12 +19,22 @@ use crate::shred::block::Shredder;
 use crate::shred::operands::numbers;
 use crate::shred::value_buffer::ValueBuffer;
 use crate::spec::dataset::{Dataset, Field, Kind, Leaf, ListStyle};
+use crate::spec::value_length::longest;
 use crate::types::civil::date_text;
 use crate::types::logical_type::{LogicalType, Physical, type_text};
 use crate::types::number::{Number, stored_number};
 
 /// The number of strings to draw where no formula yields the average length.
-const SAMPLE: u64 = 256;
+const SAMPLE: usize = 256;
+
+/// So many bytes of strings are sample enough.
+const SAMPLE_BYTES: usize = 1 << 20;
+
+/// The most characters of an example.
+const MAX_EXAMPLE: usize = 200;
+
+/// The most bytes of a row in memory that a spec may ask for: 64 MiB.
+pub(crate) const MAX_ROW_BYTES: f64 = 67_108_864.0;
 
 /// The explanation of a dataset.
 #[derive(Clone, Debug, Serialize)]
@@ -84,13 +94,35 @@ impl Dataset {
         self.expected_columns().iter().take(self.columns()).map(|column| column.bytes_a_row).sum()
     }
 
+    /// Expected bytes of a row in memory, also of hidden fields, where each value is as long as a formula or a choice
+    /// may make it; the sum ends beyond [`MAX_ROW_BYTES`].
+    pub(crate) fn row_bytes_in_memory(&self) -> f64 {
+        let mut bytes = 0.0;
+        self.each_expected(&mut |field, leaf, entries, values| {
+            if bytes <= MAX_ROW_BYTES {
+                let may_grow = matches!(leaf.values, ValueSpec::Expression(_) | ValueSpec::Choice { .. });
+                let longest = longest(&leaf.values).filter(|_| may_grow);
+                let width = longest.map_or_else(|| leaf.width(values), |length| length as f64);
+                bytes += levels_of(field, entries) + values * width;
+            }
+        });
+        bytes
+    }
+
     fn expected_columns(&self) -> Vec<ExplainedColumn> {
         let mut columns = Vec::new();
+        self.each_expected(&mut |field, leaf, entries, values| {
+            columns.push(column(field, leaf, entries, values));
+        });
+        columns
+    }
+
+    /// Calls `take` with each leaf, hidden ones at the end, and its expected entries and values in a row.
+    fn each_expected(&self, take: &mut impl FnMut(&Field, &Leaf, f64, f64)) {
         for field in self.fields.iter().chain(&self.hidden) {
             let share = share_there(field, self.present.as_ref().map(combinations).as_deref());
-            explain_field(field, Expected { entries: 1.0, live: 1.0 }, share, &mut columns);
+            each_expected(field, Expected { entries: 1.0, live: 1.0 }, share, take);
         }
-        columns
     }
 
     /// Sets the expected value of expressions to the mean of a sample.
@@ -126,7 +158,7 @@ impl Dataset {
                 let column = &mut columns[leaf.index];
                 let bytes = texts.data.len() + 4 * texts.ends.len();
                 column.bytes_a_row = bytes as f64 / shredded.rows.max(1) as f64;
-                column.expected = format!("for example {:?}", String::from_utf8_lossy(texts.get(0)));
+                column.expected = format!("for example {}", shortened(texts.get(0)));
                 continue;
             }
             let numbers = numbers(leaf, values, 0..values.len());
@@ -164,17 +196,19 @@ fn share_there(field: &Field, combinations: Option<&[(u32, f64)]>) -> f64 {
     }
 }
 
-fn explain_field(field: &Field, around: Expected, there: f64, columns: &mut Vec<ExplainedColumn>) {
+fn each_expected(
+    field: &Field,
+    around: Expected,
+    there: f64,
+    take: &mut impl FnMut(&Field, &Leaf, f64, f64),
+) {
     match &field.kind {
-        Kind::Leaf(leaf) => {
-            let values = around.live * there;
-            columns.push(column(field, leaf, around.entries, values));
-        }
+        Kind::Leaf(leaf) => take(field, leaf, around.entries, around.live * there),
         Kind::Struct { fields, present } => {
             let inner = Expected { live: around.live * there, ..around };
             let combinations = present.as_ref().map(combinations);
             for field in fields {
-                explain_field(field, inner, share_there(field, combinations.as_deref()), columns);
+                each_expected(field, inner, share_there(field, combinations.as_deref()), take);
             }
         }
         Kind::List { lengths, children, .. } => {
@@ -184,15 +218,20 @@ fn explain_field(field: &Field, around: Expected, there: f64, columns: &mut Vec<
             let entries = around.entries - lists + lists * lengths.mean_entries();
             let inner = Expected { entries, live: lists * lengths.mean() };
             for child in children {
-                explain_field(child, inner, share_there(child, None), columns);
+                each_expected(child, inner, share_there(child, None), take);
             }
         }
     }
 }
 
-fn column(field: &Field, leaf: &Leaf, entries: f64, values: f64) -> ExplainedColumn {
+/// Expected bytes of a leaf's levels in a row.
+fn levels_of(field: &Field, entries: f64) -> f64 {
     let bits = bit_width(field.levels.definition.into()) + bit_width(field.levels.repetition.into());
-    let bytes_a_row = entries * bits as f64 / 8.0 + values * leaf.width(values);
+    entries * bits as f64 / 8.0
+}
+
+fn column(field: &Field, leaf: &Leaf, entries: f64, values: f64) -> ExplainedColumn {
+    let bytes_a_row = levels_of(field, entries) + values * leaf.width(values);
     let (values_text, expected) = (leaf.described(), leaf.expected());
     ExplainedColumn {
         path: field.path.clone(),
@@ -203,6 +242,11 @@ fn column(field: &Field, leaf: &Leaf, entries: f64, values: f64) -> ExplainedCol
         values: values_text,
         expected,
     }
+}
+
+/// The start of a text, in quotes.
+fn shortened(text: &[u8]) -> String {
+    format!("{:?}", String::from_utf8_lossy(text).chars().take(MAX_EXAMPLE).collect::<String>())
 }
 
 /// Appends a field in the notation of message types.
@@ -321,20 +365,34 @@ impl Leaf {
             }
             // Its operands are not known here; `sample_expressions` measures.
             ValueSpec::Expression(expression) => expression.longest().map_or(0.0, |n| n.min(32) as f64),
-            _ => self.sample().iter().map(|s| s.len() as f64).sum::<f64>() / SAMPLE as f64,
+            _ => {
+                let sample = self.sample();
+                sample.iter().map(|s| s.len() as f64).sum::<f64>() / sample.len().max(1) as f64
+            }
         }
     }
 
-    /// A sample of its strings.
+    /// A sample of its strings: fewer of them if they are long.
     fn sample(&self) -> Vec<Vec<u8>> {
+        let mut strings = Vec::new();
+        for n in [1, SAMPLE / 16, SAMPLE] {
+            if strings.iter().map(Vec::len).sum::<usize>() < SAMPLE_BYTES {
+                strings = self.drawn(n);
+            }
+        }
+        strings
+    }
+
+    /// The first `n` strings of its sample.
+    fn drawn(&self, n: usize) -> Vec<Vec<u8>> {
         use crate::shred::leaf_draws::Draws;
-        let numbers: Vec<u64> = (0..SAMPLE).collect();
+        let numbers: Vec<u64> = (0..n as u64).collect();
         let ranks: Vec<f64> = numbers.iter().map(|n| *n as f64 / SAMPLE as f64).collect();
         let stream = Stream::new(0, 0, 0);
         // Large ids, as in most rows of a long dataset.
         let draws = Draws {
             stream,
-            n: SAMPLE as usize,
+            n,
             first_id: 1 << 20,
             numbers: &numbers,
             operands: &[],
@@ -489,7 +547,7 @@ impl Leaf {
 
     fn example(&self) -> String {
         let sample = self.sample();
-        sample.first().map_or_else(String::new, |s| format!("such as {:?}", String::from_utf8_lossy(s)))
+        sample.first().map_or_else(String::new, |first| format!("such as {}", shortened(first)))
     }
 
     /// A number in the notation of specs.

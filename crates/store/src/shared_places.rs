@@ -8,7 +8,8 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Opens the regular file at `path` without following a link in its last part and without waiting for a pipe.
+/// Opens the regular file at `path`, which has no other name, without following a link in its last part and without
+/// waiting for a pipe.
 /// A file that it makes is readable for its owner alone.
 ///
 /// # Errors
@@ -22,7 +23,9 @@ pub fn open(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
         Err(_) if path.symlink_metadata().is_ok_and(|there| !there.is_file()) => return Err(in_the_way()),
         opened => opened?,
     };
-    if file.metadata()?.is_file() { Ok(file) } else { Err(in_the_way()) }
+    let there = file.metadata()?;
+    // Its other name may be a file of ours.
+    if there.is_file() && there.nlink() <= 1 { Ok(file) } else { Err(in_the_way()) }
 }
 
 /// Whether this is a folder, not a link to one, that belongs to this user and that only this user may write to.
@@ -52,10 +55,11 @@ mod tests {
         symlink(at("victim"), at("link")).unwrap();
         symlink(at("new"), at("dangling")).unwrap();
         mknodat(CWD, at("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        for name in ["link", "dangling", "pipe"] {
+        fs::hard_link(at("victim"), at("other name")).unwrap();
+        for name in ["link", "dangling", "pipe", "other name"] {
             for reads in [false, true] {
                 let mut how = OpenOptions::new();
-                how.read(reads).write(!reads).create(!reads).truncate(!reads);
+                how.read(reads).write(!reads).create(!reads).truncate(false);
                 let error = open(&at(name), &mut how).unwrap_err().to_string();
                 assert!(error.contains("has its name"), "{name}: {error}");
             }

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::directories;
@@ -40,6 +40,13 @@ impl Names {
     fn new(out: &Path, run: &str) -> Self {
         let beside = |suffix| directories::directory_of(out).join(format!("{}{run}{suffix}", prefix(out)));
         Self { staging: beside(STAGING), replaced: beside(REPLACED), lock: beside(LOCK) }
+    }
+
+    /// Whether this user has made each of them that exists.
+    fn are_own(&self) -> bool {
+        let own = rustix::process::geteuid().as_raw();
+        let of_others = |path: &PathBuf| path.symlink_metadata().is_ok_and(|there| there.uid() != own);
+        ![&self.staging, &self.replaced, &self.lock].into_iter().any(of_others)
     }
 
     /// Cleans up after the run that used these names: gives the replaced directory its name back if that is free,
@@ -142,7 +149,8 @@ impl WholeDirectory {
                 })
             };
             let Some(run) = run.filter(is_ours) else { continue };
-            let names = Names::new(out, run);
+            // In /tmp anyone can make such names.
+            let Some(names) = Some(Names::new(out, run)).filter(Names::are_own) else { continue };
             // A missing lock is made again, so that other runs do not take these names.
             let mut how = OpenOptions::new();
             let lock =
@@ -260,5 +268,20 @@ mod tests {
             assert!(file.exists() && fs::read_dir(&out).unwrap().count() == 1);
             fs::remove_file(file).unwrap();
         }
+    }
+
+    #[test]
+    fn what_another_user_has_left_is_not_touched() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("out");
+        let names = Names::new(&out, "1-0");
+        fs::create_dir(&names.replaced).unwrap();
+        let nobody = Some(rustix::fs::Uid::from_raw(65_534));
+        // Only the superuser can give files away.
+        if rustix::fs::chown(&names.replaced, nobody, None).is_err() {
+            return;
+        }
+        WholeDirectory::create_private(&out).unwrap().finish().unwrap();
+        assert!(names.replaced.exists() && !names.lock.exists());
     }
 }

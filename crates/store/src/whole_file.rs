@@ -198,7 +198,7 @@ impl WholeFile {
     fn open(&mut self) -> io::Result<&mut File> {
         if self.file.is_none() {
             let path = self.partial.as_deref().unwrap_or(&self.path);
-            self.file = Some(OpenOptions::new().append(true).open(path)?);
+            self.file = Some(shared_places::open(path, OpenOptions::new().append(true))?);
         }
         // Opened just now, where it was not.
         self.file.as_mut().ok_or_else(|| io::ErrorKind::NotFound.into())

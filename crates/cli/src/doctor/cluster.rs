@@ -25,6 +25,8 @@ const BLOCKS: &str = "SELECT table_schema, table_name, settings['blocks']['write
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The most bytes of an answer. As values they may take fifty times as much.
+const MAX_ANSWER: usize = 4 << 20;
 /// A heap below this makes large requests of a load trip a circuit breaker.
 const HEAP: u64 = 1 << 30;
 
@@ -41,6 +43,9 @@ impl Cluster {
             Error::failure(what, self.place.clone(), "check the address, the user and the server")
         };
         match self.statements.send(body.as_bytes(), interrupt::flag()) {
+            CrateReply::Done(answer) if answer.len() > MAX_ANSWER => {
+                Err(failed(format!("the server sends {} bytes, where {MAX_ANSWER} are read", answer.len())))
+            }
             CrateReply::Done(answer) => {
                 let answer: Value = serde_json::from_slice(&answer)
                     .map_err(|error| failed(format!("cannot read the answer: {error}")))?;

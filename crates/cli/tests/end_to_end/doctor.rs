@@ -223,3 +223,19 @@ fn a_cluster_that_refuses_the_user_is_an_error() {
     let error = sawmill(["doctor", &url]).fails(1);
     assert!(error.contains("refuses the request: status 401"), "{error}");
 }
+
+#[test]
+fn a_cluster_that_answers_more_than_it_was_asked_for_is_an_error() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("crate://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            let body = format!("{{\"cols\":[\"a\"],\"rows\":[{}[1]]}}", "[1],".repeat(2 << 20));
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+            // The client goes away.
+            let _ = client.read(&mut [0; 4096]).and_then(|_| client.write_all((head + &body).as_bytes()));
+        }
+    });
+    let error = sawmill(["doctor", &url]).fails(1);
+    assert!(error.contains("where 4194304 are read"), "{error}");
+}

@@ -18,8 +18,8 @@ use crate::plan::operation::operation;
 use crate::plan::pooling::{Pooling, Reconnect};
 use crate::plan::types::{Chaos, Operation, Pace, Plan, PlanCheck, PlanTable, Work, is_query};
 
-/// The most operations of a plan.
-const MAX_OPERATIONS: usize = 1000;
+/// The most operations of a plan, and of a result: each takes half a megabyte of histograms.
+pub(crate) const MAX_OPERATIONS: usize = 300;
 
 /// The keys of a plan.
 const KEYS: &str = "name rate arrivals clients think for warm-up connections seed isolation timeout retries pooling \

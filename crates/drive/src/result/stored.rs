@@ -4,7 +4,9 @@ use std::path::Path;
 
 use sawmill_profile::Error;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
+use crate::plan::reader::MAX_OPERATIONS;
 use crate::report::NamedResult;
 use crate::result::consistency;
 use crate::result::file::{DriveResult, FORMAT, VERSION};
@@ -28,6 +30,8 @@ impl DriveResult {
         struct Head {
             format: String,
             version: u64,
+            #[serde(default)]
+            operations: Vec<IgnoredAny>,
         }
         let none = |error: serde_json::Error| {
             Error::failed(format!("this is not the result of a load test: {error}"), place, ADVICE)
@@ -41,6 +45,10 @@ impl DriveResult {
             let what = format!("it has version {} of the format", head.version);
             let advice = format!("read it with a newer sawmill; this one reads versions 1 to {VERSION}");
             return Err(Error::failed(what, place, advice));
+        }
+        if head.operations.len() > MAX_OPERATIONS {
+            let what = format!("it has {} operations, more than {MAX_OPERATIONS}", head.operations.len());
+            return Err(Error::failed(what, place, ADVICE));
         }
         let mut result: Self = serde_json::from_str(text).map_err(none)?;
         consistency::check(&result)
@@ -88,6 +96,11 @@ mod tests {
             ("[]", "this is not the result of a load test"),
             (r#"{"format":"sawmill-bench","version":1}"#, "this is a file of format \"sawmill-bench\""),
             (r#"{"format":"sawmill-drive","version":99}"#, "it has version 99"),
+            (
+                format!(r#"{{"format":"sawmill-drive","version":1,"operations":[{}0]}}"#, "0,".repeat(300))
+                    .as_str(),
+                "it has 301",
+            ),
             (r#"{"format":"sawmill-drive","version":1}"#, "this is not the result of a load test"),
         ] {
             let error = DriveResult::from_json(text, "a.json").unwrap_err();

@@ -88,6 +88,8 @@ impl Dataset {
         self.each_leaf(&mut |_, leaf| {
             most = most.max(leaf.drawn_late().saturating_mul(leaf.most_in_record));
         });
+        // All columns together are in memory.
+        most = most.max(self.row_bytes_in_memory() as u64);
         let batch_rows = (batch_rows as u64).min(MAX_BATCH_BYTES / most).max(1);
         Batches { fields, shredder, schema, rows, batch_rows, most: i32::MAX as usize }
     }

@@ -22,6 +22,7 @@ use crate::draw::expression::Reach;
 use crate::draw::value_spec::other_rows::fan_out::FanOut;
 use crate::draw::value_spec::other_rows::other_column::Referring;
 use crate::error::{Error, Result};
+use crate::explain::MAX_ROW_BYTES;
 use crate::random::rng::purpose;
 use crate::spec::dataset::{Dataset, Field, Levels, Present};
 use crate::spec::reader::names::is_stem;
@@ -132,6 +133,10 @@ pub(crate) fn read_table(
     let mut dataset = reader.finished(fields, present, rows, derived.as_ref());
     if follows_copula {
         copula::reader::read(root, &mut dataset)?;
+        if dataset.row_bytes_in_memory() > MAX_ROW_BYTES {
+            let what = format!("rows of more than {:.0} MB on average", MAX_ROW_BYTES / 1e6);
+            return Err(root.error(what, "use fewer or shorter texts, or lists with fewer elements"));
+        }
     }
     Ok(dataset)
 }

@@ -24,6 +24,8 @@ pub struct OpenFile {
     pub(crate) name: String,
     pub(crate) style: TextStyle,
     place: PathBuf,
+    /// Whether there is more than a footer: known once, because it takes a walk over all chunks.
+    has_data: OnceCell<bool>,
     opened: OnceCell<Option<Box<dyn RangeReader>>>,
     columns: OnceCell<Vec<Column>>,
     fault: RefCell<Option<Error>>,
@@ -60,6 +62,7 @@ impl OpenFile {
             name: name_of(path),
             style,
             place: path.to_owned(),
+            has_data: OnceCell::new(),
             opened: OnceCell::new(),
             columns: OnceCell::new(),
             fault: RefCell::new(None),
@@ -135,8 +138,13 @@ impl OpenFile {
 
     /// The file, opened again for parts outside of the footer; `None` if that fails or there are none.
     pub(crate) fn reader(&self) -> Option<&dyn RangeReader> {
-        if let Err(error) = self.footer.check_has_data("pages") {
-            self.fail(|| Error::new(error.what(), &self.name, error.advice()));
+        let has_data = || {
+            let checked = self.footer.check_has_data("pages");
+            checked
+                .map_err(|error| self.fail(|| Error::new(error.what(), &self.name, error.advice())))
+                .is_ok()
+        };
+        if !*self.has_data.get_or_init(has_data) {
             return None;
         }
         let open = || -> Option<Box<dyn RangeReader>> {

@@ -101,11 +101,9 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
             found.refused = Some(error.at_path(place_of(&page)));
             break;
         }
-        if is_data {
-            data = data.or(&page);
-        } else {
-            dictionary = dictionary.or(&page);
-        }
+        let is_text = checks.limits.is_some_and(|limits| limits.is_text);
+        let kind = if is_data { &mut data } else { &mut dictionary };
+        *kind = kind.or(&page, is_text);
         if page.page_type == PageType::DictionaryPage {
             texts.add(&page, &body, checks);
             has_dictionary = true;

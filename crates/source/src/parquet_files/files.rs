@@ -448,7 +448,7 @@ pub(super) fn open(
         reader,
         names,
         left_out,
-        deleted: Vec::new(),
+        deleted: Arc::default(),
         columns,
         folders,
         untyped,

@@ -35,7 +35,7 @@ pub(crate) struct OpenedFile {
     /// Columns that cannot be read, and were not wanted.
     pub(super) left_out: Vec<LeftOut>,
     /// The positions of rows that its table has deleted, in ascending order.
-    pub(super) deleted: Vec<Range<u64>>,
+    pub(super) deleted: Arc<[Range<u64>]>,
     /// The places of the columns of the common schema.
     pub columns: Arc<[ColumnPlace]>,
     /// The columns that its folders name and that it does not contain itself.

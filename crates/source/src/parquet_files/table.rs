@@ -37,7 +37,7 @@ pub struct TableFile {
 #[derive(Clone, Debug)]
 pub struct DeletedRows {
     /// Their positions in the file, in ascending order.
-    pub rows: Vec<Range<u64>>,
+    pub rows: Arc<[Range<u64>]>,
     /// Identifies them; a part of the file's identity.
     pub name: String,
 }

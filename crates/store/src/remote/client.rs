@@ -310,8 +310,17 @@ impl Access for Client {
     }
 }
 
+/// The most bytes of a name, a query or a token: the address of a request has less than 64 KiB, and may take three
+/// characters for each.
+pub(super) const MAX_NAME: usize = 16 << 10;
+
 /// The path of an object in its store.
 pub(super) fn path_of(url: &ObjectUrl) -> Result<Path, Error> {
+    if url.key().len() + url.query().map_or(0, str::len) > MAX_NAME {
+        return Err(Error::new(Kind::Usage, format!("the name has more than {MAX_NAME} bytes"))
+            .at(format!("{:.100}…", url.to_string()))
+            .advise("check the name, or the list that has it"));
+    }
     let path = match url.scheme().is_web() {
         true => Path::from_url_path(url.key()),
         false => Path::parse(url.key()),

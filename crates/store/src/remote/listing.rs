@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use object_store::list::PaginatedListOptions;
@@ -11,11 +12,15 @@ use object_store::{Error as StoreError, ListResult};
 use crate::error::{Error, Kind};
 use crate::location::ObjectUrl;
 use crate::objects::{Access, Object, Version};
-use crate::remote::client::{Client, version_of, whole};
+use crate::remote::client::{Client, MAX_NAME, path_of, version_of, whole};
 use crate::remote::faults::fault;
 
 /// The most pages without an object, one after the other: some stores send a few.
 const MAX_EMPTY_PAGES: usize = 1000;
+
+/// The most memory of a list, and what an object takes besides its names.
+const MAX_LIST_BYTES: usize = 256 << 20;
+const OBJECT_BYTES: usize = 256;
 
 /// The objects whose names start with the URL's key as a folder, in the order of their names.
 ///
@@ -28,7 +33,7 @@ pub(super) fn list(client: &Client, url: &ObjectUrl) -> Result<Vec<Object>, Erro
             .advise("name the files, or give a list of them: @LIST"));
     }
     let folder = url.key().trim_end_matches('/');
-    let prefix = Path::parse(folder).map_err(|source| fault(url, &source.into()))?;
+    let prefix = path_of(&url.sibling(folder))?;
     let (client, place) = (client.clone(), url.clone());
     let (found, listed) = crossbeam_channel::bounded(1);
     let access: Arc<dyn Access> = Arc::new(client.clone());
@@ -62,7 +67,7 @@ pub(super) fn list(client: &Client, url: &ObjectUrl) -> Result<Vec<Object>, Erro
 pub(super) enum Listing {
     /// A name on a page is not valid, and the client does not say which.
     OddName,
-    /// The store sends the same page again and again, or pages without objects.
+    /// The store sends the same page again and again, pages without objects, or more than memory should hold.
     Endless,
     Store(StoreError),
 }
@@ -77,9 +82,37 @@ impl Listing {
             }
             Self::Endless => Error::new(Kind::Unavailable, "the store's list of objects does not end")
                 .at(url.to_string())
-                .advise("check the endpoint; give a list of the objects instead: @LIST"),
+                .advise("check the endpoint; name folders below, or give a list of the objects: @LIST"),
             Self::Store(error) => fault(url, &error),
         }
+    }
+}
+
+/// Finds out whether a list that a store sends page by page ends.
+#[derive(Default)]
+pub(super) struct Listed {
+    /// Hashes of the tokens so far.
+    seen: HashSet<u64>,
+    empty: usize,
+    bytes: usize,
+}
+
+impl Listed {
+    /// Counts a page by the lengths of its names.
+    pub(super) fn add(&mut self, names: impl Iterator<Item = usize>) -> Result<(), Listing> {
+        let before = self.bytes;
+        self.bytes = names.fold(before, |bytes, name| bytes + name + OBJECT_BYTES);
+        self.empty = if self.bytes == before { self.empty + 1 } else { 0 };
+        if self.bytes > MAX_LIST_BYTES { Err(Listing::Endless) } else { Ok(()) }
+    }
+
+    /// Whether the page of this token may be asked for.
+    pub(super) fn next(&mut self, token: &str) -> Result<(), Listing> {
+        let mut hasher = DefaultHasher::new();
+        token.hash(&mut hasher);
+        let is_new = self.seen.insert(hasher.finish());
+        let may_follow = is_new && token.len() <= MAX_NAME && self.empty < MAX_EMPTY_PAGES;
+        if may_follow { Ok(()) } else { Err(Listing::Endless) }
     }
 }
 
@@ -95,7 +128,7 @@ pub(super) async fn pages(
     let Some(pages) = &client.pages else { return Err(Listing::Store(unlisted(url))) };
     let prefix = Some(format!("{folder}/")).filter(|_| !folder.as_ref().is_empty());
     let delimiter = directly.then_some(Cow::Borrowed("/"));
-    let (mut token, mut seen, mut empty) = (None::<String>, HashSet::new(), 0);
+    let (mut token, mut listed) = (None::<String>, Listed::default());
     loop {
         let page = whole(|| {
             let (delimiter, page_token) = (delimiter.clone(), token.clone());
@@ -106,17 +139,37 @@ pub(super) async fn pages(
             StoreError::InvalidPath { .. } => Listing::OddName,
             error => Listing::Store(error),
         })?;
-        let is_empty = page.result.objects.is_empty() && page.result.common_prefixes.is_empty();
-        empty = if is_empty { empty + 1 } else { 0 };
+        let objects = page.result.objects.iter().map(|meta| &meta.location);
+        let names = objects.chain(&page.result.common_prefixes).map(|path| path.as_ref().len());
+        listed.add(names)?;
         take(page.result);
-        match page.page_token {
-            None => return Ok(()),
-            Some(next) if empty < MAX_EMPTY_PAGES && seen.insert(next.clone()) => token = Some(next),
-            Some(_) => return Err(Listing::Endless),
-        }
+        let Some(next) = page.page_token else { return Ok(()) };
+        listed.next(&next)?;
+        token = Some(next);
     }
 }
 
 fn unlisted(url: &ObjectUrl) -> StoreError {
     StoreError::NotSupported { source: format!("{url} cannot be listed").into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_ends_by_its_size_by_empty_pages_and_by_a_page_that_comes_again() {
+        let mut listed = Listed::default();
+        let pages = (0..10_000).find(|page| {
+            listed.next(&page.to_string()).is_err() || listed.add(std::iter::repeat_n(100, 1000)).is_err()
+        });
+        assert!(pages.is_some_and(|pages| (700..1000).contains(&pages)), "{pages:?}");
+        let mut listed = Listed::default();
+        let pages = (0..10_000)
+            .find(|page| listed.add(std::iter::empty()).is_err() || listed.next(&page.to_string()).is_err());
+        assert_eq!(pages, Some(MAX_EMPTY_PAGES - 1));
+        let mut listed = Listed::default();
+        assert!(listed.next("a").is_ok() && listed.next("b").is_ok() && listed.next("a").is_err());
+        assert!(listed.next(&"t".repeat(MAX_NAME + 1)).is_err());
+    }
 }

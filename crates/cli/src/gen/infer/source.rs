@@ -33,6 +33,9 @@ use crate::r#gen::infer::{arrow_lengths, copies, parquet_types, text};
 
 /// Rows to read at a time.
 const BATCH_ROWS: usize = 8192;
+/// The most fields of JSON, and values of a batch.
+const MAX_JSON_FIELDS: usize = 20_000;
+const MAX_BATCH_VALUES: usize = 1 << 20;
 
 /// The most memory for the values of a sample.
 const MAX_BYTES: u64 = 1 << 30;
@@ -276,7 +279,13 @@ impl Source {
         let failed = |error: &dyn std::fmt::Display| unreadable(self.named.display(), error);
         let mut text = BufReader::new(opened(&self.named, path)?);
         text.rewind().map_err(|error| failed(&error))?;
-        let reader = ReaderBuilder::new(self.schema.clone()).with_batch_size(BATCH_ROWS).build(text);
+        // The reader makes room for all values of a batch, and for a struct in a list of all fields.
+        let fields = self.schema.flattened_fields().len();
+        if fields > MAX_JSON_FIELDS {
+            return Err(failed(&format!("it has {fields} fields, more than {MAX_JSON_FIELDS}")));
+        }
+        let rows = (MAX_BATCH_VALUES / fields.max(1)).clamp(1, BATCH_ROWS);
+        let reader = ReaderBuilder::new(self.schema.clone()).with_batch_size(rows).build(text);
         Ok(Box::new(reader.map_err(|error| failed(&error))?))
     }
 

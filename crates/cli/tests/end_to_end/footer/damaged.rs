@@ -284,6 +284,12 @@ fn rows_that_are_hardly_stored_are_read_in_a_gigabyte_of_memory() {
         let ran = limited(&["convert", "--parse-only"], &format!("{name}.parquet"));
         assert!(ran.status.success(), "{name}: {ran:?}");
     }
+    for name in ["empty_texts", "empty_text_pages"] {
+        let ran = limited(&["convert", "--parse-only"], &format!("{name}.parquet"));
+        let error = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert_eq!(ran.status.code(), Some(1), "{error}");
+        assert!(error.contains("largest pages of all columns") && error.contains(name), "{error}");
+    }
     let ran = limited(&["convert", "--out", out.to_str().unwrap()], "repeated_text.parquet");
     assert!(ran.status.success(), "{ran:?}");
     for args in [&["footer", "head"][..], &["convert", "--parse-only"]] {
@@ -343,6 +349,33 @@ fn a_long_name_of_a_group_takes_no_gigabyte_of_memory_or_output() {
     }
 }
 
+/// Whether the file is a footer alone takes a walk over all of its chunks.
+#[test]
+fn the_pages_of_a_footer_alone_with_many_row_groups_are_refused_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, alone) = (dir.path().join("groups.parquet"), dir.path().join("footer.parquet"));
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..12_000));
+    let batch = RecordBatch::try_from_iter([("n", numbers)]).unwrap();
+    let properties = WriterProperties::builder()
+        .set_dictionary_enabled(false)
+        .set_statistics_enabled(EnabledStatistics::None)
+        .build();
+    let mut writer =
+        ArrowWriter::try_new(File::create(&path).unwrap(), batch.schema(), Some(properties)).unwrap();
+    for row in 0..batch.num_rows() {
+        writer.write(&batch.slice(row, 1)).unwrap();
+        writer.flush().unwrap();
+    }
+    writer.close().unwrap();
+    sawmill(["footer", "extract", path.to_str().unwrap(), alone.to_str().unwrap()]).ok();
+    let begun = std::time::Instant::now();
+    for flag in ["--data-pages", "--page-headers"] {
+        let error = view(&alone, &[flag, "--json"]).fails(1);
+        assert!(error.contains("found a footer alone"), "{flag}: {error}");
+    }
+    assert!(begun.elapsed() < std::time::Duration::from_secs(40), "{:?}", begun.elapsed());
+}
+
 /// Specs, samples, plans and lines of JSON of less than a megabyte whose rows take gigabytes.
 #[cfg(target_os = "linux")]
 #[test]
@@ -378,10 +411,31 @@ fn inputs_of_a_megabyte_end_no_command_in_a_gigabyte_of_memory() {
     let keys: Vec<String> = (0..9_999).map(|i| format!("\"k{i}\":{i}")).collect();
     std::fs::write(at("keys.ndjson"), format!("{{{}}}\n{}", keys.join(","), "{\"k1\":1}\n".repeat(4_200)))
         .unwrap();
+    let many_texts: String =
+        (0..1000).map(|i| field(&format!("t{i}"), "text = { length = { constant = 1_048_576 } }")).collect();
+    std::fs::write(at("texts.toml"), format!("name = \"t\"\n{many_texts}")).unwrap();
+    let unique = field("u", &format!("unique = \"{}{{id}}\"", "x".repeat(900_000)));
+    std::fs::write(at("unique.toml"), format!("name = \"t\"\nrows = 3000\n{unique}")).unwrap();
+    let patterns: Vec<String> = (0..20_000).map(|i| format!("'{i:05}[0-9]{{4}}' = 3")).collect();
+    let patterns = field("p", &format!("pattern = {{ unique = {{ {} }} }}", patterns.join(", ")));
+    std::fs::write(at("patterns.toml"), format!("name = \"t\"\nrows = 10\n{patterns}")).unwrap();
+    let cells: Vec<String> = (0..9_000).map(|i| format!("\"k{i}\":{i}")).collect();
+    std::fs::write(at("cells.ndjson"), format!("{{{}}}\n", cells.join(",")).repeat(8)).unwrap();
+    for arguments in [
+        &["gen", "explain", &at("unique.toml")][..],
+        &["gen", &at("unique.toml"), "--rows", "20", "--out", &at("unique")],
+        &["gen", "spec", "--like", &at("cells.ndjson")],
+    ] {
+        let (code, error) = ran(arguments);
+        assert_eq!(code, Some(0), "{arguments:?}: {error}");
+    }
     let done = ran(&["convert", &at("keys.ndjson"), "--parse-only"]);
     assert_eq!(done.0, Some(0), "{}", done.1);
     for (arguments, named) in [
         (&["gen", &at("formula.toml"), "--rows", "10k", "--out", &at("out")][..], "field b"),
+        (&["gen", &at("texts.toml"), "--rows", "1", "--out", &at("out")], "rows of more than"),
+        (&["gen", "explain", &at("texts.toml")], "rows of more than"),
+        (&["gen", &at("patterns.toml"), "--out", &at("out")], "20000 unique patterns"),
         (&["gen", "--like", &at("wide.csv"), "--rows", "10", "--out", &at("out")], "c20000"),
         (&["drive", &at("long.plan.toml"), "--to", "null"], "field a"),
         (&["drive", &at("many.plan.toml"), "--to", "null"], "field f1598"),

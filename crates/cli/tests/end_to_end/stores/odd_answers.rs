@@ -50,6 +50,17 @@ fn a_list_that_does_not_end_is_an_error() {
     }
 }
 
+/// No address of a request is longer than 64 KiB.
+#[test]
+fn tokens_and_names_that_fit_into_no_request_are_errors() {
+    let key = list!("<NextContinuationToken>TOKEN</NextContinuationToken>", "data/x.csv");
+    let (_folder, web) = listing(key.replace("TOKEN", &"t".repeat(100_000)).leak());
+    let error = with_s3(&web, &["footer", "s3://trips/data/"]).fails(1);
+    assert!(error.contains("list of objects does not end") && !error.contains("panicked"), "{error}");
+    let error = with_s3(&web, &["footer", &format!("s3://trips/{}", "n".repeat(100_000))]).fails(2);
+    assert!(error.contains("more than 16384 bytes") && error.len() < 1000, "{error}");
+}
+
 /// A store that answers every request by this head, and then by bytes without end.
 fn flooding(head: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -41,6 +41,9 @@ struct Counted {
     strings: u64,
 }
 
+/// The most places of strings to compare.
+const MAX_COMPARED: u64 = 200_000_000;
+
 /// The complaint about two patterns that match the same string, which would repeat.
 fn shared_string(patterns: &[Counted]) -> Option<Complaint> {
     patterns.iter().enumerate().filter(|(_, of)| of.count > 0).find_map(|(i, of)| {
@@ -89,6 +92,10 @@ impl DistinctStrings {
         match sum {
             0 => Err(("no strings to draw".to_owned(), advice)),
             MAX_SUM.. => Err((format!("counts that sum up to {sum}, more than {MAX_SUM}"), advice)),
+            _ if (counted.len() as u64).pow(2).saturating_mul(longest + 8) > MAX_COMPARED => {
+                let what = format!("{} unique patterns of up to {longest} bytes", counted.len());
+                Err((what, "write fewer or shorter ones, such as \"[A-Z]{2}\" for several".to_owned()))
+            }
             sum => shared_string(&counted).map_or_else(
                 || Ok(DistinctStrings { patterns: counted, sum, whole_rounds, longest, purpose }),
                 Err,

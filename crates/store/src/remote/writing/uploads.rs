@@ -1,7 +1,6 @@
 //! Lists the S3 entries that the crate `object_store` does not: unfinished uploads, which are also aborted,
 //! and objects whose names it cannot read.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +19,7 @@ use crate::location::ObjectUrl;
 use crate::objects::Version;
 use crate::remote::connections::Connections;
 use crate::remote::faults::{fault, refusal_of};
-use crate::remote::listing::Listing;
+use crate::remote::listing::Listed;
 use crate::remote::writing::simulated::SimulatedStore;
 
 /// How often a list is requested.
@@ -122,7 +121,7 @@ pub(in crate::remote) struct Uploads {
 /// A page of the store's list.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Listed {
+struct ListedUploads {
     #[serde(default)]
     is_truncated: bool,
     #[serde(default)]
@@ -180,13 +179,15 @@ impl Uploads {
     }
 
     async fn below(&self, url: &ObjectUrl, prefix: &str) -> Result<Vec<Unfinished>, Error> {
-        let mut found = Vec::new();
+        let (mut found, mut seen) = (Vec::new(), Listed::default());
         let (mut key, mut id) = (String::new(), String::new());
         loop {
-            let listed: Listed = self.page(url, &Self::uploads_after(prefix, &key, &id)).await?;
-            // Without this check, a store that does not move on would be asked for ever.
+            let listed: ListedUploads = self.page(url, &Self::uploads_after(prefix, &key, &id)).await?;
+            // A store that does not move on has no more.
             let is_stuck = (&listed.next_key_marker, &listed.next_upload_id_marker) == (&key, &id);
             let is_last = !listed.is_truncated || listed.uploads.is_empty() || is_stuck;
+            let names = listed.uploads.iter().map(|upload| upload.key.len() + upload.upload_id.len());
+            seen.add(names).map_err(|error| error.at(url))?;
             found.extend(listed.uploads.into_iter().map(|upload| Unfinished {
                 name: upload.key,
                 begun: upload.initiated,
@@ -196,24 +197,24 @@ impl Uploads {
                 return Ok(found);
             }
             (key, id) = (listed.next_key_marker, listed.next_upload_id_marker);
+            seen.next(&format!("{key}\n{id}")).map_err(|error| error.at(url))?;
         }
     }
 
     async fn objects(&self, url: &ObjectUrl, folder: &str) -> Result<Vec<ListedObject>, Error> {
         let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
-        let (mut found, mut token, mut seen) = (Vec::new(), String::new(), HashSet::new());
+        let (mut found, mut token, mut seen) = (Vec::new(), String::new(), Listed::default());
         loop {
             let mut query = vec![("list-type", "2"), ("prefix", prefix.as_str())];
             query.extend(Some(("continuation-token", token.as_str())).filter(|(_, token)| !token.is_empty()));
             let mut listed: ListedObjects = self.page(url, &query).await?;
+            seen.add(listed.contents.iter().map(|object| object.key.len())).map_err(|error| error.at(url))?;
             found.append(&mut listed.contents);
             token = listed.next_continuation_token;
             if token.is_empty() {
                 return Ok(found);
             }
-            if !seen.insert(token.clone()) {
-                return Err(Listing::Endless.at(url));
-            }
+            seen.next(&token).map_err(|error| error.at(url))?;
         }
     }
 
@@ -313,7 +314,7 @@ fn refused(url: &ObjectUrl, status: u16, text: &str) -> Error {
 #[cfg(fuzzing)]
 pub fn fuzzed_answer(text: &str) -> (Option<Vec<String>>, Option<Vec<String>>, String) {
     let objects = quick_xml::de::from_str::<ListedObjects>(text).ok();
-    let uploads = quick_xml::de::from_str::<Listed>(text).ok();
+    let uploads = quick_xml::de::from_str::<ListedUploads>(text).ok();
     (
         objects.map(|listed| listed.contents.into_iter().map(|object| object.key).collect()),
         uploads.map(|listed| listed.uploads.into_iter().map(|upload| upload.key).collect()),
@@ -327,7 +328,7 @@ mod tests {
 
     #[test]
     fn a_list_of_uploads_is_read_with_special_characters_in_keys() {
-        let listed: Listed = quick_xml::de::from_str(
+        let listed: ListedUploads = quick_xml::de::from_str(
             "<ListMultipartUploadsResult><IsTruncated>true</IsTruncated><NextKeyMarker>k</NextKeyMarker>\
              <Upload><Key>a&amp;b/c=1/x.parquet</Key><UploadId>1</UploadId><Initiated>2026</Initiated></Upload>\
              <Owner/><Upload><Key>d</Key><UploadId>2</UploadId></Upload></ListMultipartUploadsResult>",
@@ -336,7 +337,7 @@ mod tests {
         let keys: Vec<&str> = listed.uploads.iter().map(|upload| upload.key.as_str()).collect();
         assert_eq!(keys, ["a&b/c=1/x.parquet", "d"]);
         assert!(listed.is_truncated && listed.next_key_marker == "k");
-        let none: Listed = quick_xml::de::from_str("<ListMultipartUploadsResult/>").unwrap();
+        let none: ListedUploads = quick_xml::de::from_str("<ListMultipartUploadsResult/>").unwrap();
         assert!(none.uploads.is_empty() && !none.is_truncated);
     }
 }
