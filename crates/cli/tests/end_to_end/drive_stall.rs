@@ -56,11 +56,8 @@ fn a_stall_of_the_driver_is_not_charged_to_the_server() {
 fn a_closed_loop_whose_driver_was_stopped_is_invalid() {
     let (code, result, _) = stopped(&["--clients", "4"]);
     assert_eq!((code, result.valid), (Some(1), false), "{:?}", result.driver);
-    assert!(
-        result.invalid_because[0].starts_with("the driver did not run for"),
-        "{:?}",
-        result.invalid_because
-    );
+    // On a busy machine more than 1 % of the operations are spoilt as well, and the reason begins with them.
+    assert!(result.invalid_because[0].contains("the driver did not run for"), "{:?}", result.invalid_because);
 }
 
 #[test]
