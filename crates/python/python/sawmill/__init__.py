@@ -225,10 +225,10 @@ def like(source: Path | ArrowStream, **options: Any) -> str:
     Args:
         source: a path, a folder or a URL of Parquet, CSV or NDJSON; or a table, a data frame or a stream of Arrow,
             which needs pyarrow.
-        options: those of ``sawmill gen --like``, such as ``sample`` and ``no_verbatim``.
+        options: those of ``sawmill gen spec --like``, such as ``sample`` and ``no_verbatim``.
     """
     if not hasattr(source, "__arrow_c_stream__"):
-        spec: str = run("gen", like=source, print=True, **options)
+        spec: str = run("gen", "spec", like=source, **options)
         return spec
     import tempfile
 

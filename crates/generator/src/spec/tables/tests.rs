@@ -377,10 +377,9 @@ fn a_table_has_the_rows_of_its_parquet_file() {
     assert_eq!((copy.rows(), copy.files().len()), (Some(50), 1));
     let columns: Vec<usize> = (0..14).collect();
     assert_eq!(rows(&copy, 0..50, 20).columns(), made.project(&columns).unwrap().columns());
-    for (name, complaint) in [
-        ("note", "row 1 of d.parquet has no string in note"),
-        ("list", "d.parquet has no column \"list\""),
-    ] {
+    for (name, complaint) in
+        [("note", "row 1 of d.parquet has no string in note"), ("list", "d.parquet has no column \"list\"")]
+    {
         let error = read(&format!("{{ name = '{name}', type = 'string', values = 'column' }}")).unwrap_err();
         assert!(error.to_string().contains(complaint), "{error}");
     }
