@@ -194,7 +194,7 @@ pub(crate) struct ConnectionArgs {
     /// Connections to use in parallel; -2 means one for every two cores [default: one for each core, 2 to 8].
     ///
     /// 1 is enough for a PostgreSQL role that may have one connection.
-    #[arg(long = "connections", value_name = "N", allow_negative_numbers = true, value_parser = degree)]
+    #[arg(long = "connections", alias = "degree", value_name = "N", allow_negative_numbers = true, value_parser = degree)]
     pub(crate) degree: Option<NonZeroUsize>,
     /// How long to wait before asking a silent server whether it still works, such as 90s, 5m or 1h. A CrateDB cluster
     /// may take as long to come back [default: 5m].

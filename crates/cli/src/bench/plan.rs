@@ -19,7 +19,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "COMMAND")]
     pub against: Vec<String>,
     /// Write the results with all raw samples to this file, as JSON.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, alias = "results", value_name = "FILE")]
     pub json_file: Option<PathBuf>,
     /// Draw the results as a self-contained HTML page, with a flame graph of one more run.
     #[arg(long, value_name = "FILE")]

@@ -136,7 +136,7 @@ pub(crate) struct DriveArgs {
     #[arg(help_heading = "Pace", long, value_name = "SECONDS")]
     pub start_at: Option<f64>,
     /// Write the result to this file, as JSON.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, alias = "results", value_name = "FILE")]
     pub json_file: Option<PathBuf>,
     #[command(flatten)]
     pub watch: WatchArgs,

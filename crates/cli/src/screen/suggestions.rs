@@ -57,7 +57,7 @@ const VALUES: [(&str, &str, &str); 7] = [
 ];
 
 /// Options of other tools for which there is another way: sub-command, their names, the way.
-const WAYS: [(&str, &[&str], &str); 17] = [
+const WAYS: [(&str, &[&str], &str); 16] = [
     ("gen spec", &["out", "output", "o"], "redirect the output: sawmill gen spec contacts > my.toml"),
     (
         "drive",
@@ -74,8 +74,7 @@ const WAYS: [(&str, &[&str], &str); 17] = [
     ("gen", &["table"], "tpch/lineitem names a table; --table-format delta writes one"),
     ("convert", &["to", "format-to"], "--as parquet, or the end of the output's name"),
     ("bench", &["duration", "time"], "--runs says how often it is measured"),
-    ("bench", &["save", "results"], "--json-file FILE keeps the result; --baseline FILE compares with it"),
-    ("drive", &["results"], "--json-file FILE writes the result"),
+    ("bench", &["save"], "--json-file FILE keeps the result; --baseline FILE compares with it"),
     ("gen", &["print"], "sawmill gen spec DATASET prints the spec"),
     ("footer", &["bench"], "sawmill bench footer FILE measures how long decoding takes"),
     ("footer", &["row-group-rows", "row-group-bytes"], "--row-group rows=..5000, --row-group bytes=0..64MB"),
@@ -352,7 +351,6 @@ mod tests {
             ("sawmill footer c --output x", "--csv > FILE.csv"),
             ("sawmill footer c --row-group-rows 1k", "--row-group rows=..5000"),
             ("sawmill gen contacts --print", "sawmill gen spec DATASET"),
-            ("sawmill load a --degree 4", "'--connections'"),
             ("sawmill drive gen:orders --to local --warmup 3s", "'--warmup-time'"),
             ("sawmill footer c --columns name", "'--column'"),
             ("sawmill footer c --page-index", "'--data-pages'"),

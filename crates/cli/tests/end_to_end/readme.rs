@@ -43,7 +43,8 @@ fn every_command_of_the_readme_runs() {
         let output = Command::new("sh").args(["-c", &command]).output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr);
         // A load test rightly complains of a machine that is busy with other tests.
-        let busy = error.contains("the result is invalid: the driver did not run for");
+        let busy = error.contains("the result is invalid: ")
+            && (error.contains("the driver did not run for") || error.contains(" for a processor"));
         assert!(output.status.success() || busy, "{line}\n{error}");
         ran += 1;
     }
