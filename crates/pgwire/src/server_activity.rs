@@ -38,7 +38,7 @@ impl Asked<'_> {
         let end = began + self.server.timeout;
         let mut given_up = || cancelled() || Instant::now() >= end;
         let asked = BlockingConnection::to(self.endpoint, self.server, &mut given_up).and_then(|mut other| {
-            // Nobody has looked for the answer since the question began.
+            // The client does not read its socket while it asks, so an answer may have arrived in that time.
             let patience = (self.server.patience + began.elapsed()).as_secs_f64();
             let sql = format!(
                 "SELECT works OR coalesce(since < {patience}, false), \

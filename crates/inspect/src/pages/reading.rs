@@ -57,7 +57,7 @@ pub(crate) struct Checks<'l> {
     pub any_size: bool,
     /// The most bytes that a row of a list may take, decoded.
     pub max_row: u64,
-    /// Whether the reader is told of headers that state more rows than their page has.
+    /// Whether to correct headers that state more rows than their page has, instead of refusing them.
     pub restates: bool,
 }
 
@@ -206,7 +206,7 @@ impl<'l> Rows<'l> {
     }
 
     /// Checks the rows that the header of a page of version 2 states, by which readers skip pages. Returns whether it
-    /// states more than the page has, and the reader is told.
+    /// states more than the page has and is to be corrected.
     fn check_stated(&self, page: &ChunkPage, levels: Levels) -> Result<bool, Error> {
         let Some(stated) = page.num_rows else { return Ok(false) };
         let (rows, is_more) = (levels.rows, u64::try_from(stated).is_ok_and(|stated| stated > levels.rows));
