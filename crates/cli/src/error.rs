@@ -1,6 +1,7 @@
 //! The command's error type: `error: what - where - what to do`, and an exit code.
 
-use std::fmt;
+use std::path::Path;
+use std::{fmt, io};
 
 use sawmill_inspect::JsonSafe;
 use serde::Serialize;
@@ -72,9 +73,9 @@ impl Error {
     }
 
     /// Standard output could not be written.
-    pub(crate) fn output(error: &std::io::Error) -> Self {
+    pub(crate) fn output(error: &io::Error) -> Self {
         let exit = match error.kind() {
-            std::io::ErrorKind::BrokenPipe => Exit::BrokenPipe,
+            io::ErrorKind::BrokenPipe => Exit::BrokenPipe,
             _ => Exit::Failure,
         };
         Self::new(
@@ -83,6 +84,24 @@ impl Error {
             "standard output",
             "free some space, or write elsewhere",
         )
+    }
+
+    /// An output failed. `doing` is a verb like "writing".
+    pub(crate) fn of_output(doing: &str, path: &Path, error: &io::Error) -> Self {
+        if let Some(store) = error.get_ref().and_then(|cause| cause.downcast_ref::<sawmill_store::Error>()) {
+            return store.clone().into();
+        }
+        let advice = match error.kind() {
+            io::ErrorKind::BrokenPipe => return Self::output(error),
+            io::ErrorKind::StorageFull => {
+                "free some space or write elsewhere, then run the same command again"
+            }
+            io::ErrorKind::NotFound => "create the folder first",
+            io::ErrorKind::AlreadyExists => "--overwrite replaces it",
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => "write to another folder",
+            _ => "fix the cause, then run the same command again",
+        };
+        Self::failure(format!("{doing} failed: {error}"), path.display().to_string(), advice)
     }
 
     /// The error of files that are wrong or could not be read: the only one, or their number once each is reported.
@@ -163,7 +182,7 @@ impl From<sawmill_generator::Error> for Error {
         if error.what().ends_with("the feature tpch") {
             return Self::not_built(error.place().to_owned());
         }
-        let reader_gone = std::io::Error::from_raw_os_error(libc::EPIPE).to_string();
+        let reader_gone = io::Error::from_raw_os_error(libc::EPIPE).to_string();
         let exit = match error.kind() {
             ErrorKind::Io if error.what().ends_with(&reader_gone) => Exit::BrokenPipe,
             ErrorKind::Spec => Exit::Usage,

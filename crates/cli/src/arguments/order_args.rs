@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use sawmill_loader::{LoadArranged, LoadReport};
-use sawmill_profile::{PhaseReport, Profile};
+use sawmill_profile::{PhaseReport, Profile, format_counted};
 use sawmill_source::{
     Addressed, ByRow, IndexPlace, Order, OrderedRows, PartitionedBy, Period, Source, index_disk_bytes,
 };
@@ -218,10 +218,10 @@ pub(crate) fn ordered<'a>(
     let report = phase.finish();
     console.detail(|| {
         format!(
-            "index: {} in {:.2} s, {} partitions, {} on disk",
+            "index: {} in {:.2} s, {}, {} on disk",
             phases::thousands(rows.rows()),
             report.wall.as_secs_f64(),
-            rows.partitions().len(),
+            format_counted(rows.partitions().len() as u64, "partition"),
             phases::bytes(rows.index_bytes())
         )
     });

@@ -3,7 +3,7 @@
 use clap::Args;
 use sawmill_loader::LoadOptions;
 use sawmill_postgres::{PartitionBy, Postgres, Strategy, Survey, TableKind};
-use sawmill_profile::Profile;
+use sawmill_profile::{Profile, format_counted};
 use sawmill_source::Source;
 use serde::Serialize;
 
@@ -133,8 +133,8 @@ impl PartitionsPlan {
             let count = partition.rows.map_or_else(|| "?".to_owned(), phases::thousands);
             rows.push([partition.table.clone(), count, partition.bound.clone()]);
         }
-        let count = self.partitions.len();
-        format!("{count} partitions by {}{looked}\n{}", self.by, phases::table(&rows))
+        let count = format_counted(self.partitions.len() as u64, "partition");
+        format!("{count} by {}{looked}\n{}", self.by, phases::table(&rows))
     }
 }
 

@@ -19,7 +19,6 @@ use super::staging::{self, Layout, Staged};
 use super::writer::{with_types, without_views};
 use crate::error::Error;
 use crate::r#gen::formats::batch_writer::Counted;
-use crate::r#gen::formats::failed;
 use crate::r#gen::formats::text_form::NoText;
 use crate::interrupt;
 
@@ -146,7 +145,7 @@ impl Folders<'_> {
         // Hive reads an empty value as null, and so would other readers: both have the same folder.
         let name = if value.as_ref().is_some_and(String::is_empty) { FILE_OF_EMPTY } else { FILE };
         let folder = shared.staging.join(folder_name(&column, value.as_deref()));
-        let wrong = |error: io::Error| failed("writing", self.args.out(), &error);
+        let wrong = |error: io::Error| Error::of_output("writing", self.args.out(), &error);
         std::fs::create_dir_all(&folder).map_err(wrong)?;
         let file = File::create_new(folder.join(name)).map_err(wrong)?;
         let out = Counted { target: BufWriter::with_capacity(1 << 18, file), bytes: 0, phase: self.phase };

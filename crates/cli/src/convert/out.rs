@@ -9,7 +9,6 @@ use super::ConvertArgs;
 use crate::arguments::paths::output::{check_free, is_input, whole_file};
 use crate::arguments::paths::stores_of;
 use crate::error::Error;
-use crate::r#gen::formats::failed;
 use crate::r#gen::formats::files::OpenFile;
 
 /// Begins the output, unless something is in its place.
@@ -47,7 +46,7 @@ fn object(url: &ObjectUrl, args: &ConvertArgs, source: &dyn Source) -> Result<Op
 
 fn file(out: &Path, overwrite: bool, source: &dyn Source) -> Result<OpenFile, Error> {
     check_file(out, overwrite, source)?;
-    let file = whole_file(out, overwrite).map_err(|error| failed("writing", out, &error))?;
+    let file = whole_file(out, overwrite).map_err(|error| Error::of_output("writing", out, &error))?;
     Ok(OpenFile::Whole(file))
 }
 

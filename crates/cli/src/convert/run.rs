@@ -28,7 +28,6 @@ use crate::arguments::order_args::{IndexPlan, Ordered, ordered};
 use crate::arguments::paths::each_has_its_file;
 use crate::arguments::text::TextArgs;
 use crate::error::Error;
-use crate::r#gen::formats::failed;
 use crate::r#gen::formats::files::OpenFile;
 use crate::r#gen::formats::text_form::NoText;
 use crate::r#gen::options::file_args::PageArgs;
@@ -340,7 +339,7 @@ pub(super) fn pass(
 pub(super) fn refused(args: &ConvertArgs, error: NoText, first: u64) -> Error {
     let place = args.shown();
     match error {
-        NoText::Arrow(ArrowError::IoError(_, error)) => failed("writing", args.out(), &error),
+        NoText::Arrow(ArrowError::IoError(_, error)) => Error::of_output("writing", args.out(), &error),
         NoText::Option(what) => Error::usage(what, place, "correct the options for Parquet output"),
         NoText::Arrow(error) => Error::failure(format!("writing failed: {error}"), place, ""),
         NoText::Value { column, row, what } => {

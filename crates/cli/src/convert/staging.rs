@@ -10,12 +10,11 @@ use sawmill_store::{Location, WholeDirectory, directories, followed, path_name};
 use super::ConvertArgs;
 use super::out::objects_of;
 use crate::error::Error;
-use crate::r#gen::formats::failed;
 
 /// The directory at the end of all links, without a slash at its end.
 fn target(out: &Path) -> Result<PathBuf, Error> {
     let out = out.components().as_path();
-    followed(out).map_err(|error| failed("reading the link", out, &error))
+    followed(out).map_err(|error| Error::of_output("reading the link", out, &error))
 }
 
 /// What a run writes into a directory.
@@ -95,18 +94,12 @@ impl Staged {
         if let Some(folder) = &self.folder {
             return folder.fill(self.path());
         }
-        self.directory.finish().map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => {
-                let place = self.out.display().to_string();
-                Error::failure(error.to_string(), place, "--overwrite replaces it")
-            }
-            _ => failed("writing", &self.out, &error),
-        })
+        self.directory.finish().map_err(|error| Error::of_output("writing", &self.out, &error))
     }
 }
 
 fn unmade(directory: &Path, error: &io::Error) -> Error {
-    failed("making the directory", directory, error)
+    Error::of_output("making the directory", directory, error)
 }
 
 /// Rejects an output that cannot become a directory of this layout.
@@ -128,7 +121,7 @@ pub(super) fn check_out(args: &ConvertArgs, source: &dyn Source, layout: Layout)
     }
     if directories::directory_of(out).is_dir() {
         WholeDirectory::remove_abandoned(out)
-            .map_err(|error| failed("reading the directory", out, &error))?;
+            .map_err(|error| Error::of_output("reading the directory", out, &error))?;
     }
     let Ok(metadata) = out.symlink_metadata() else { return Ok(()) };
     if !metadata.is_dir() {
@@ -157,7 +150,7 @@ pub(super) fn check_out(args: &ConvertArgs, source: &dyn Source, layout: Layout)
 pub(super) fn files_below(directory: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
     let (mut files, mut folders) = (Vec::new(), vec![(String::new(), directory.to_owned())]);
     while let Some((prefix, folder)) = folders.pop() {
-        let wrong = |error: io::Error| failed("reading the directory", &folder, &error);
+        let wrong = |error: io::Error| Error::of_output("reading the directory", &folder, &error);
         for entry in fs::read_dir(&folder).map_err(wrong)? {
             let entry = entry.map_err(wrong)?;
             let name = format!("{prefix}{}", path_name(entry.file_name().as_ref()));

@@ -12,7 +12,6 @@ use super::staging::{Layout, files_below};
 use crate::arguments::paths::stores_of;
 use crate::arguments::stores::Objects;
 use crate::error::Error;
-use crate::r#gen::formats::failed;
 
 /// Objects that are sent or removed at the same time.
 const SENDERS: usize = 16;
@@ -70,7 +69,7 @@ impl StoreFolder {
     }
 
     fn send(&self, name: &str, path: &Path) -> Result<Sent, Error> {
-        let wrong = |error: std::io::Error| failed("reading", path, &error);
+        let wrong = |error: std::io::Error| Error::of_output("reading", path, &error);
         let mut file = File::open(path).map_err(wrong)?;
         let mut left = file.metadata().map_err(wrong)?.len();
         let mut object = self.folder.create(name)?;

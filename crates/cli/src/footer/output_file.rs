@@ -30,7 +30,7 @@ pub(super) struct CopyArgs {
 /// A file on this machine that is being written.
 pub(super) struct OutputFile {
     file: WholeFile,
-    name: String,
+    path: PathBuf,
 }
 
 impl OutputFile {
@@ -49,9 +49,9 @@ impl OutputFile {
             let what = "the file cannot go to standard output, which has the report";
             return Err(Error::usage(what, name, "name a file"));
         }
-        check_free(out, replaces, name.clone())?;
-        let file = whole_file(out, replaces).map_err(|error| failed(&name, &error))?;
-        Ok(Self { file, name })
+        check_free(out, replaces, name)?;
+        let file = whole_file(out, replaces).map_err(|error| Error::of_output("writing", out, &error))?;
+        Ok(Self { file, path: out.to_owned() })
     }
 
     /// Writes the file and gives it its name.
@@ -63,14 +63,8 @@ impl OutputFile {
         let mut out = io::BufWriter::with_capacity(1 << 20, &mut self.file);
         let written = write(&mut out).and_then(|()| out.flush());
         drop(out);
-        written.and_then(|()| self.file.finish()).map_err(|error| failed(&self.name, &error))
+        written
+            .and_then(|()| self.file.finish())
+            .map_err(|error| Error::of_output("writing", &self.path, &error))
     }
-}
-
-fn failed(name: &str, error: &io::Error) -> Error {
-    let advice = match error.kind() {
-        io::ErrorKind::AlreadyExists => "--overwrite replaces it",
-        _ => "check the directory and its room",
-    };
-    Error::failure(format!("writing failed: {error}"), name, advice)
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use sawmill_generator::Explanation;
-use sawmill_profile::{Align, Table, format_bytes, format_count};
+use sawmill_profile::{Align, Table, format_bytes, format_count, format_counted};
 use serde::Serialize;
 
 use crate::arguments::stores::StoreArgs;
@@ -88,16 +88,17 @@ fn text(explained: &Explained) -> String {
             column.expected.clone(),
         ]);
     }
+    let rows = |count| format!("{} {}", format_count(count), if count == 1 { "row" } else { "rows" });
     format!(
-        "{}\n{} rows in {}, about {:.1} bytes each, {} before compression\n\
-         {} rows and about {} per file, row groups of {} rows\n\n{table}",
+        "{}\n{} in {}, about {:.1} bytes each, {} before compression\n\
+         {} and about {} per file, row groups of {}\n\n{table}",
         explained.dataset.schema,
-        format_count(explained.rows),
-        if explained.files == 1 { "1 file".to_owned() } else { format!("{} files", explained.files) },
+        rows(explained.rows),
+        format_counted(explained.files.into(), "file"),
         explained.dataset.bytes_a_row,
         format_bytes(explained.bytes),
-        format_count(explained.rows_a_file),
+        rows(explained.rows_a_file),
         format_bytes(explained.bytes_a_file),
-        format_count(explained.row_group_rows),
+        rows(explained.row_group_rows),
     )
 }

@@ -76,7 +76,7 @@ fn one_command_that_can_be_pasted_mends_all_findings_the_greatest_gain_first() {
         assert!(sorted.contains("nothing to change"), "{sorted}");
     }
     let mixed = rows("mixed.csv", &|row| row.wrapping_mul(2_654_435_761));
-    assert!(mixed.contains("1 of 1 files are sorted by no column"), "{mixed}");
+    assert!(mixed.contains("1 of 1 files is sorted by no column"), "{mixed}");
     assert!(mixed.contains("convert --sort-by COLUMN"), "{mixed}");
     // As many names as a shell writes for a pattern.
     make("tiny", &["--rows", "100k", "--files", "12"]);

@@ -84,7 +84,7 @@ fn folders_have_the_rows_of_their_value_and_not_the_column() {
     );
     assert_eq!(names(&out.join("city=Graz")), ["trips-00000.parquet", "trips-00001.parquet"]);
     let footer = sawmill(["footer", out.join("city=Graz").to_str().unwrap()]).ok().out;
-    assert!(footer.contains("one schema, of 1 columns"), "{footer}");
+    assert!(footer.contains("one schema, of 1 column\n"), "{footer}");
     let error = sawmill(["gen", spec, "--partition-by", "stops.list.element", "--out", out_text]).fails(2);
     assert!(error.contains("inside a list"), "{error}");
 }

@@ -352,7 +352,7 @@ fn other_partitions_than_those_of_the_table_are_refused() {
     night(&bench, &folder, "plain", &[]).ok();
     dated(&folder, "2.csv", 20..40);
     for (table, by, how) in [
-        ("months", "day(at)", "has 1 partitions by RANGE (at)"),
+        ("months", "day(at)", "has 1 partition by RANGE (at)"),
         ("months", "list(at)", "by RANGE (at)"),
         ("parts", "hash(id, 3)", "has 2 partitions by HASH (id)"),
         ("plain", "month(at)", "has no partitions"),

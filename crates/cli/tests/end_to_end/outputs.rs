@@ -210,3 +210,20 @@ fn files_that_a_spec_reads_and_data_named_as_a_page_are_not_replaced() {
     assert!(error.contains("of another kind"), "{error}");
     assert_eq!(fs::read_to_string(at("words.csv")).unwrap(), "a\nb\n");
 }
+
+#[test]
+fn a_missing_folder_is_named_and_is_not_made() {
+    let folder = folder();
+    let writers = [
+        "convert x.csv --rejects r.csv --out none/y.parquet",
+        "convert x.csv --rejects r.csv --as ndjson --out none/y.json",
+        "convert x.csv --overwrite --out y.parquet --rejects none/r.csv",
+        "footer fix y.parquet none/z.parquet",
+        "footer extract y.parquet none/z.parquet",
+    ];
+    for writer in writers {
+        let error = run(folder.path(), writer, "").fails(1);
+        assert!(error.contains("none/") && error.contains("create the folder first"), "{writer}: {error}");
+        assert!(!folder.path().join("none").exists(), "{writer}");
+    }
+}

@@ -174,8 +174,9 @@ impl Checkup {
         let mut findings: Vec<Finding> = found.into_iter().map(finding).collect();
         if self.unsorted.count > 0 {
             let files = out_of(style, self.unsorted, self.files, "files");
+            let are = if self.unsorted.count == 1 { "is" } else { "are" };
             findings.push(Finding::new(
-                format!("{files} are sorted by no column ({})", style.bytes(self.unsorted.bytes)),
+                format!("{files} {are} sorted by no column ({})", style.bytes(self.unsorted.bytes)),
                 "the ranges of their row groups overlap: a condition skips few of them",
                 &[],
                 "sort by the column of most conditions: sawmill convert --sort-by COLUMN",

@@ -155,8 +155,8 @@ impl MergePlan {
         if self.groups.is_empty() {
             return writeln!(
                 out,
-                "nothing to merge: no two of {} files in one directory, with one schema, fit into {}",
-                style.count(self.all.number_of_files),
+                "nothing to merge: no two of {} in one directory, with one schema, fit into {}",
+                style.counted(self.all.number_of_files, "file"),
                 style.bytes(self.target),
             );
         }

@@ -248,11 +248,11 @@ impl Dataset {
         let sums = &self.sums;
         writeln!(
             out,
-            "{} rows in {} row groups of {} files: {} of files, of which {} footers ({}); {} of pages, \
+            "{} in {} of {}: {} of files, of which {} footers ({}); {} of pages, \
              {} before compression",
-            style.stated_count(sums.rows),
-            style.count(sums.row_groups),
-            style.count(sums.files),
+            style.stated_counted(sums.rows, "row"),
+            style.counted(sums.row_groups, "row group"),
+            style.counted(sums.files, "file"),
             style.bytes(sums.file_bytes),
             style.bytes(sums.footer_bytes),
             percent(sums.footer_bytes, sums.file_bytes),
@@ -272,8 +272,9 @@ impl Dataset {
         match schemas.as_slice() {
             [] => return Ok(()),
             [(only, _)] if self.other_files == 0 => {
-                let columns = style.count(only.schema.num_leaves() as u64);
-                return writeln!(out, "one schema, of {columns} columns");
+                let leaves = only.schema.num_leaves() as u64;
+                let columns = if leaves == 1 { "column" } else { "columns" };
+                return writeln!(out, "one schema, of {} {columns}", style.count(leaves));
             }
             all => {
                 let more = if self.other_files > 0 { " and more" } else { "" };

@@ -69,6 +69,10 @@ impl TextStyle {
         u64::try_from(count).map_or_else(|_| count.to_string(), self.count)
     }
 
+    pub(crate) fn stated_counted(&self, count: i64, noun: &str) -> String {
+        u64::try_from(count).map_or_else(|_| format!("{count} {noun}s"), |count| self.counted(count, noun))
+    }
+
     /// A size from a footer: at least 0 if the file is right.
     pub(crate) fn stated_bytes(&self, bytes: i64) -> String {
         u64::try_from(bytes).map_or_else(|_| format!("{bytes} B"), self.bytes)

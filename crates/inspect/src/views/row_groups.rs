@@ -21,7 +21,7 @@ pub(crate) fn heading(
     if !first {
         writeln!(out)?;
     }
-    writeln!(out, "row group {}, {} rows", group.index(), style.stated_count(group.num_rows()))
+    writeln!(out, "row group {}, {}", group.index(), style.stated_counted(group.num_rows(), "row"))
 }
 
 #[derive(Serialize)]

@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use arrow_schema::Schema;
 use sawmill_loader::{LoadOptions, TableName, quote};
 use sawmill_pgwire::Connection;
+use sawmill_profile::format_counted;
 use sawmill_source::{Control, Error, Kind, Result};
 
 use crate::partition::by::{PartitionBy, Scheme};
@@ -253,7 +254,7 @@ impl Postgres {
             let is_counted = !matches!(by.scheme, Scheme::Hash(modulus) if i64::from(modulus) != count);
             match of_table == strategy && column.as_ref() == Some(&by.column) && periods && is_counted {
                 true => Ok(()),
-                false => refused(&format!("has {count} partitions by {key}")),
+                false => refused(&format!("has {} by {key}", format_counted(count.unsigned_abs(), "partition"))),
             }
         })
     }

@@ -11,7 +11,7 @@ use sawmill_store::{WholeFile, directories, is_stream};
 use crate::arguments::paths::output::check_free;
 use crate::arguments::stores::{Objects, objects::ObjectOutput};
 use crate::error::{Error, Result};
-use crate::r#gen::formats::{FormatJob, failed};
+use crate::r#gen::formats::FormatJob;
 use crate::interrupt;
 use crate::screen::console::Console;
 
@@ -49,7 +49,7 @@ pub(crate) fn plan(job: &FormatJob<'_>, console: Console) -> Result<PlannedFiles
         make_room_for(out, existing, &sources)?;
         return Ok(PlannedFiles { files, _lock: Some(lock) });
     }
-    directories::make(out).map_err(|error| failed("creating the directory", out, &error))?;
+    directories::make(out).map_err(|error| Error::of_output("creating the directory", out, &error))?;
     let files = DatasetFiles {
         directory: out,
         name: job.dataset.name(),
@@ -86,7 +86,8 @@ fn single(job: &FormatJob<'_>, path: Option<&Path>) -> Result<Planned> {
 
 /// Rejects a single file at `path`, unless it may be replaced.
 fn make_room_for(path: &Path, existing: Existing, sources: &[PathBuf]) -> Result<()> {
-    WholeFile::remove_abandoned(path).map_err(|error| failed("reading the directory", path, &error))?;
+    WholeFile::remove_abandoned(path)
+        .map_err(|error| Error::of_output("reading the directory", path, &error))?;
     protect_sources(sources, path)?;
     check_free(path, existing == Existing::Replace, path.display().to_string())
 }

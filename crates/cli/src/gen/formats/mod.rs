@@ -122,18 +122,6 @@ fn reject_what_csv_cannot_hold(job: &FormatJob<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn failed(doing: &str, path: &Path, error: &io::Error) -> Error {
-    if let Some(store) = error.get_ref().and_then(|cause| cause.downcast_ref::<sawmill_store::Error>()) {
-        return store.clone().into();
-    }
-    let advice = match error.kind() {
-        io::ErrorKind::BrokenPipe => return Error::output(error),
-        io::ErrorKind::StorageFull => "free some space or write elsewhere, then run the same command again",
-        _ => "fix the cause, then run the same command again",
-    };
-    Error::failure(format!("{doing} failed: {error}"), path.display().to_string(), advice)
-}
-
 /// Writes one file.
 fn make(
     job: &FormatJob<'_>,
@@ -142,7 +130,7 @@ fn make(
     stopped: &dyn Fn() -> bool,
 ) -> Result<WrittenFile> {
     let shown = planned.path.clone().unwrap_or_else(|| PathBuf::from("standard output"));
-    let wrong = |error: &io::Error| failed("writing", &shown, error);
+    let wrong = |error: &io::Error| Error::of_output("writing", &shown, error);
     let target = planned.open().map_err(|e| wrong(&e))?;
     let mut out = BufWriter::with_capacity(1 << 20, Counted { target, bytes: 0, phase });
     write_rows(job, planned, phase, stopped, &mut out, &shown)?;
@@ -163,7 +151,7 @@ fn write_rows(
     shown: &Path,
 ) -> Result<()> {
     let arrow = |error: ArrowError| match error {
-        ArrowError::IoError(_, error) => failed("writing", shown, &error),
+        ArrowError::IoError(_, error) => Error::of_output("writing", shown, &error),
         error => Error::failure(
             format!("writing failed: {error}"),
             shown.display().to_string(),

@@ -12,6 +12,7 @@ mod tree;
 
 use std::collections::BTreeMap;
 
+use sawmill_profile::format_counted;
 use serde::Serialize;
 
 use crate::infer::by_column::by_column;
@@ -106,13 +107,15 @@ impl InferredSpec {
         let ((pairs, vague), (order, unordered)) = (both.pairs(), both.order());
         not_compared.extend(unordered);
         if vague > 0 {
-            not_compared.push(format!("{vague} pairs of columns: too few rows with both"));
+            let pairs = format_counted(vague as u64, "pair");
+            not_compared.push(format!("{pairs} of columns: too few rows with both"));
         }
         let ordered = by_column_kept(&order);
         let unordered = leaves.len() - ordered.len();
         if unordered > 0 {
             let why = "too few rows, or strings that hardly repeat";
-            not_compared.push(format!("the order of {unordered} columns: {why}"));
+            let columns = format_counted(unordered as u64, "column");
+            not_compared.push(format!("the order of {columns}: {why}"));
         }
         let (keys, uncounted) = keys::keys(&leaves, &columns);
         not_compared.extend(uncounted);

@@ -224,7 +224,7 @@ fn the_order_of_more_than_the_row_before_is_compared() {
     let codes = |column| vec![("code", texts(move |row| format!("{:06}", scattered(row, column, 900_000))))];
     let fidelity = compared(codes(1), codes(2));
     assert_eq!(fidelity.kept.order, [0, 0], "{:?}", fidelity.order);
-    assert!(fidelity.not_compared.iter().any(|said| said.starts_with("the order of 1 columns")));
+    assert!(fidelity.not_compared.iter().any(|said| said.starts_with("the order of 1 column:")));
 }
 
 #[test]

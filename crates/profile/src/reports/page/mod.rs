@@ -131,23 +131,30 @@ fn contents(sections: &[&Section]) -> String {
     text + "</ul></nav>\n"
 }
 
-/// A table of text; the first column is left-aligned and names its line. In narrow windows its lines are cards.
+/// A table; its first column names the lines. Columns of numbers are aligned right. In narrow windows its lines are cards.
 pub fn text_table(heads: &[&str], lines: &[Vec<String>]) -> String {
     if lines.is_empty() {
         return String::new();
     }
+    let is_number = |line: &Vec<String>, place: usize| {
+        let first = line.get(place).and_then(|cell| cell.chars().next());
+        first.is_none_or(|c| c.is_ascii_digit() || "-+.<>".contains(c))
+    };
+    let is_left = |place: usize| place == 0 || lines.iter().any(|line| !is_number(line, place));
+    let classes: Vec<&str> =
+        (0..heads.len()).map(|place| if is_left(place) { " class=\"l\"" } else { "" }).collect();
+    let class = |place: usize| classes.get(place).copied().unwrap_or_default();
     let mut text = String::from("<div class=\"scroll\"><table class=\"cards\">\n<thead><tr>");
     for (place, head) in heads.iter().enumerate() {
-        let class = if place == 0 { " class=\"l\"" } else { "" };
         // Writing to a String cannot fail, here and below.
-        let _ = write!(text, "<th{class}>{}</th>", escape(head));
+        let _ = write!(text, "<th{}>{}</th>", class(place), escape(head));
     }
     text.push_str("</tr></thead><tbody>\n");
     for line in lines {
         text.push_str("<tr>");
         for (place, cell) in line.iter().enumerate() {
             let head = heads.get(place).copied().unwrap_or_default();
-            let (class, cell) = (if place == 0 { " class=\"l\"" } else { "" }, escape(cell));
+            let (class, cell) = (class(place), escape(cell));
             let _ = write!(text, "<td{class} data-name=\"{}\">{cell}</td>", escape(head));
         }
         text.push_str("</tr>\n");

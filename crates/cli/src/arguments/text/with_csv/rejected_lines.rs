@@ -17,9 +17,7 @@ const HEADER: &str = "file,line,byte_offset,reason,record\n";
 /// Writes the records that a source leaves out. A file that an earlier run wrote is replaced, any other is not.
 pub(crate) fn write(source: &DelimitedFiles, path: &Path, console: Console) -> Result<()> {
     let place = || path.display().to_string();
-    let failed = |error: std::io::Error| {
-        Error::failure(format!("writing failed: {error}"), place(), "give another file")
-    };
+    let failed = |error: std::io::Error| Error::of_output("writing", path, &error);
     if is_input(path, source) {
         let what = "the file of rejected records is one of the inputs";
         return Err(Error::usage(what, place(), "give another name"));

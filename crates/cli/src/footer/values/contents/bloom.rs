@@ -167,6 +167,7 @@ impl Lookup {
         text += &match (filters, self.may_contain.len()) {
             (0, _) => "no Bloom filter".to_owned(),
             (1, 0) => "not in the row group".to_owned(),
+            (1, _) => "perhaps in the row group".to_owned(),
             (all, 0) => format!("in none of {all} row groups"),
             (all, _) => format!(
                 "perhaps in {} of {all} row groups: {}",
