@@ -3,10 +3,10 @@
 
 use postgres::{Client, NoTls};
 use sawmill_cratedb_standin::StandIn;
-use sawmill_localpg::LocalPg;
 use serde_json::Value;
 
 use crate::bench::{bench, contacts, home};
+use crate::database::Database;
 use crate::harness::sawmill;
 
 /// Each run of a benchmark's first case did this many rows, and its timeline has samples. Tables of composite
@@ -42,7 +42,7 @@ fn loads_into_cratedb_are_measured_and_their_tables_are_gone_afterwards() {
 fn every_layout_of_nested_values_is_measured_and_leaves_nothing() {
     let home = home();
     let files = contacts(&home);
-    let server = LocalPg::start().unwrap();
+    let server = Database::new();
     let url = server.url();
     let plan = ["--runs", "1", "--warmup", "1", "--json"];
     for nested in ["jsonb", "native", "tables"] {

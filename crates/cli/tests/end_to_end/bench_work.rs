@@ -1,9 +1,9 @@
 //! `sawmill bench --against`: sides that did not do the same work are an error, not a figure.
 
-use sawmill_localpg::LocalPg;
 use serde_json::Value;
 
 use crate::bench::{GEN, bench, contacts, home};
+use crate::database::Database;
 use crate::harness::names;
 
 /// This command as another program.
@@ -52,7 +52,7 @@ fn footers_that_another_program_counts_differently_are_an_error() {
 fn a_program_gets_an_empty_table_whose_rows_are_counted_and_compared() {
     let home = home();
     let files = contacts(&home);
-    let server = LocalPg::start().unwrap();
+    let server = Database::new();
     let url = server.url();
     let loader = |files: &str| {
         let to = "--to $SAWMILL_BENCH_URL --table $SAWMILL_BENCH_TABLE --mode append";
@@ -111,7 +111,7 @@ fn beside_another_program_ours_is_timed_from_the_start_of_its_process_to_its_end
 fn a_load_of_ours_in_a_process_of_its_own_leaves_no_table_behind() {
     let home = home();
     let files = contacts(&home);
-    let server = LocalPg::start().unwrap();
+    let server = Database::new();
     let url = server.url();
     let to = "--to $SAWMILL_BENCH_URL --table $SAWMILL_BENCH_TABLE --mode append";
     let loader = format!("loader=sh -c '{} load {files} {to}'", ourselves());

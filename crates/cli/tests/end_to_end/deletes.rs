@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::harness::{Ran, sawmill, signal, start, until, wait};
-use crate::load::Bench;
+use crate::load::{ADVISORY_LOCKS, Bench};
 
 /// A table with the keys 0 to 4, of version 5, and a file of changes.
 struct Feed {
@@ -169,9 +169,7 @@ fn deletions_of_a_killed_load_happen_once_with_its_other_rows() {
     signal(&killed, "KILL");
     wait(killed);
     holder.batch_execute("rollback").unwrap();
-    until("its session ends", || {
-        feed.bench.count("select count(*) from pg_locks where locktype = 'advisory'") == 0
-    });
+    until("its session ends", || feed.bench.count(ADVISORY_LOCKS) == 0);
     assert_eq!(feed.rows(), BEFORE);
     feed.load(&["--verify"]).ok();
     assert_eq!(feed.rows(), "0there5 2changed6 3there5 4there5 9new1");

@@ -7,9 +7,8 @@ use sawmill_drive::{
     Second, VERSION,
 };
 
-use sawmill_localpg::LocalPg;
-
 use crate::bench::{bench, home, read};
+use crate::database::Database;
 use crate::harness::{Ran, command};
 
 /// The result of one driving process that ran for ten seconds, with a limit and whether it held.
@@ -177,7 +176,7 @@ fn merged_results_end_with_the_worst_of_their_parts() {
 
 #[test]
 fn a_run_in_which_nothing_ended_well_shows_no_times_and_fails() {
-    let (server, home) = (LocalPg::start().unwrap(), home());
+    let (server, home) = (Database::new(), home());
     let plan = "rate = 50\nfor = \"500ms\"\n[[operations]]\nname = \"none\"\nsql = \"SELECT 1 / 0\"\nwrites = \"nothing\"\n";
     std::fs::write(home.path().join("plan.toml"), plan).unwrap();
     let line =

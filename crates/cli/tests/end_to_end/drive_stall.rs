@@ -6,14 +6,14 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use sawmill_drive::DriveResult;
-use sawmill_localpg::LocalPg;
 
+use crate::database::Database;
 use crate::harness::{command, signal};
 
 /// Drives for four seconds, and stops the driver for 0.4 s after the first and the second one. Also returns for how many
 /// seconds it was stopped, at least and at most.
 fn stopped(load: &[&str]) -> (Option<i32>, DriveResult, [f64; 2]) {
-    let (server, home) = (LocalPg::start().unwrap(), tempfile::tempdir().unwrap());
+    let (server, home) = (Database::new(), tempfile::tempdir().unwrap());
     let (url, path) = (server.url(), home.path().join("r.json"));
     let path_text = path.display().to_string();
     let run = ["drive", "gen:events", "--to", &url, "--for", "4s", "--jsonl", "-", "--json-file", &path_text];
@@ -121,7 +121,7 @@ fn a_driver_that_others_keep_from_the_processors_says_so() {
 /// No thread waits long enough for a pause of the process; all of them wait often.
 #[test]
 fn clients_that_wait_for_a_processor_make_a_closed_loop_invalid() {
-    let server = LocalPg::start().unwrap();
+    let server = Database::new();
     let (code, result) = beside(3, &[], &["--to", &server.url(), "--clients", "2"]);
     let driver = &result.driver;
     assert!(!result.valid && code == Some(1), "{driver:?}");

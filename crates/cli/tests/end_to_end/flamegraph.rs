@@ -1,9 +1,9 @@
 //! `--flamegraph FILE.svg` on every sub-command.
 
-use sawmill_localpg::LocalPg;
 use serde_json::Value;
 
 use crate::bench::{bench, contacts, home};
+use crate::database::Database;
 use crate::harness::sawmill;
 
 /// The picture in a file, which must be one.
@@ -47,7 +47,7 @@ fn threads_are_named_and_frames_tell_their_module() {
 fn every_sub_command_draws_one() {
     let home = home();
     let files = contacts(&home);
-    let server = LocalPg::start().unwrap();
+    let server = Database::new();
     let url = server.url();
     let svg = home.path().join("any.svg");
     let path = svg.display().to_string();

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::cratedb;
 use crate::harness::{sawmill, signal, start, until, wait};
-use crate::load::Bench;
+use crate::load::{ADVISORY_LOCKS, Bench};
 
 fn day(folder: &Path, name: &str, text: &str) -> PathBuf {
     let path = folder.join(name);
@@ -148,8 +148,7 @@ fn pruning_removes_what_no_later_load_needs_and_says_why_it_keeps_the_rest() {
     signal(&killed, "KILL");
     assert_ne!(wait(killed).code, Some(0));
     holder.batch_execute("rollback").unwrap();
-    let sessions = "select count(*) from pg_locks where locktype = 'advisory'";
-    until("its session ends", || bench.count(sessions) == 0);
+    until("its session ends", || bench.count(ADVISORY_LOCKS) == 0);
     assert_eq!(bench.count("select count(*) from _sawmill.loads"), 4);
     // Two at once remove each record once.
     holder.batch_execute(hold).unwrap();

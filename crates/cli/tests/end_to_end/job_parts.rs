@@ -16,8 +16,8 @@ fn process(args: &[&str], variables: &[(&str, &str)]) -> Child {
 #[test]
 fn a_job_whose_processes_are_killed_loads_each_row_once() {
     let bench = Bench::new();
-    let (url, source) = (bench.server.url(), "gen:contacts?rows=2M&seed=7");
-    let target = ["--to", &url, "--table", "c", "--unit-rows", "20k"];
+    let (url, source) = (bench.server.url(), "gen:contacts?rows=400k&seed=7");
+    let target = ["--to", &url, "--table", "c", "--unit-rows", "4k"];
     let load = [&["load", source, "--part", "auto/4"], &target[..]].concat();
     let of = |index: &str| process(&load, &[("JOB_COMPLETION_INDEX", index)]);
     let mut job: Vec<Child> = ["0", "1", "2"].map(of).into();
@@ -48,8 +48,8 @@ fn a_job_whose_processes_are_killed_loads_each_row_once() {
     assert!(!bench.exists("c"));
     let finished = sawmill(finish).ok();
     assert!(finished.err.contains("finishes the load of: sawmill load"), "{}", finished.err);
-    assert!(finished.out.contains("2,000,000 rows") && finished.out.contains("verified"), "{}", finished.out);
-    assert_eq!(bench.count("select count(*) from c"), 2_000_000);
+    assert!(finished.out.contains("400,000 rows") && finished.out.contains("verified"), "{}", finished.out);
+    assert_eq!(bench.count("select count(*) from c"), 400_000);
     // Again it finds a complete load.
     sawmill(finish).ok();
     // One process loads the same rows.

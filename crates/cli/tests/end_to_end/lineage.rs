@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::harness::{Ran, sawmill, signal, start, until, wait};
-use crate::load::Bench;
+use crate::load::{ADVISORY_LOCKS, Bench};
 
 struct Nights {
     bench: Bench,
@@ -160,9 +160,7 @@ fn a_replacement_that_is_killed_or_runs_twice_happens_once() {
     signal(&killed, "KILL");
     wait(killed);
     holder.batch_execute("rollback").unwrap();
-    until("its session ends", || {
-        nights.bench.count("select count(*) from pg_locks where locktype = 'advisory'") == 0
-    });
+    until("its session ends", || nights.bench.count(ADVISORY_LOCKS) == 0);
     assert_eq!(nights.rows(), "1 1.csv 0,2 1.csv 1,3 2.csv 0,4 2.csv 1");
     let both = [(); 2].map(|()| start(nights.words(&["--changed", "replace", "--verify"]))).map(wait);
     assert!(both.iter().any(|ran| ran.code == Some(0)), "{} {}", both[0].err, both[1].err);

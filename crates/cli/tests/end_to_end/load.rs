@@ -8,6 +8,10 @@ use postgres::{Client, NoTls};
 use crate::database::Database;
 use crate::harness::{Ran, sawmill, signal, start, until, wait};
 
+/// How many advisory locks the sessions of a database hold or wait for; other tests have them in other databases.
+pub const ADVISORY_LOCKS: &str = "select count(*) from pg_locks where locktype = 'advisory' \
+                                  and database = (select oid from pg_database where datname = current_database())";
+
 /// A database, and a directory for files.
 pub struct Bench {
     pub server: Database,

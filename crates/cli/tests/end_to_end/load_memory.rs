@@ -12,12 +12,9 @@ use crate::harness::{peak, start, wait};
 
 /// Writes one column of distinct texts of `width` bytes each, in one row group.
 fn write_row_group(path: &Path, rows: usize, width: usize) {
+    let rest = "x".repeat(width - 16);
     let batch = |from: usize, rows: usize| {
-        let texts = (from..from + rows).map(|row| {
-            let mut text = format!("{row:016x}");
-            text.extend(std::iter::repeat_n('x', width - 16));
-            text
-        });
+        let texts = (from..from + rows).map(|row| format!("{row:016x}{rest}"));
         let array: ArrayRef = Arc::new(StringArray::from_iter_values(texts));
         RecordBatch::try_from_iter([("text", array)]).unwrap()
     };

@@ -72,6 +72,9 @@ mod partitions;
 mod readme;
 mod rows;
 mod screen;
+#[path = "../../../localpg/tests/shared/server.rs"]
+#[allow(dead_code, reason = "the tests need some of its methods")]
+mod shared_server;
 mod signals;
 mod sizes;
 mod sources;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::harness::{Ran, sawmill, signal, start, until, wait};
-use crate::load::Bench;
+use crate::load::{ADVISORY_LOCKS, Bench};
 
 /// Loads the folder by an address alone, without a mode.
 fn night(bench: &Bench, folder: &Path, table: &str, more: &[&str]) -> Ran {
@@ -269,9 +269,7 @@ fn a_file_that_another_load_is_adding_is_refused_with_other_options() {
         client.batch_execute(&format!("{trigger}; select pg_advisory_lock(42)")).unwrap();
         let first = start(bench.args("load", &folder, table, &[]));
         until("the first load waits", || {
-            bench.count(
-                "select count(*) from pg_locks where locktype = 'advisory' and not granted and objid = 42",
-            ) == 1
+            bench.count(&format!("{ADVISORY_LOCKS} and not granted and objid = 42")) == 1
         });
         let append = [&["--mode", "append"], more].concat();
         let error = bench.load(&second, table, &append).fails(1);

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use sawmill_localpg::LocalPg;
+use crate::database::Database;
 
 /// The lines of the README's shell blocks.
 fn commands() -> Vec<String> {
@@ -21,7 +21,7 @@ fn with_table(url: &str, table: &str) -> String {
 #[test]
 fn every_command_of_the_readme_runs() {
     let dir = tempfile::tempdir().unwrap();
-    let server = LocalPg::start().unwrap();
+    let server = Database::new();
     let sawmill = env!("CARGO_BIN_EXE_sawmill");
     let mut ran = 0;
     for line in commands() {

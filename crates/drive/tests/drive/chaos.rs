@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use sawmill_drive::DriveResult;
 use sawmill_localpg::LocalPg;
 
+use crate::shared_server::SharedDatabase;
 use crate::{address, driven, driven_and_then, plan};
 
 /// Kills all processes of a server while rows arrive.
@@ -87,13 +88,13 @@ fn a_proof_waits_for_a_server_that_is_away_after_the_last_operation() {
 
 #[test]
 fn a_proof_goes_on_when_its_connection_is_ended() {
-    let server = LocalPg::start().unwrap();
+    let server = SharedDatabase::new();
     let mut client = postgres::Client::connect(&server.url(), postgres::NoTls).unwrap();
     let over = AtomicBool::new(false);
     let proof = std::thread::scope(|scope| {
         let ending = scope.spawn(|| {
             let sql = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
-                       WHERE query LIKE 'COPY (SELECT%' AND state = 'active'";
+                       WHERE datname = current_database() AND query LIKE 'COPY (SELECT%' AND state = 'active'";
             while !over.load(Relaxed) {
                 if client.query_one(sql, &[]).unwrap().get::<_, i64>(0) > 0 {
                     return true;

@@ -2,6 +2,7 @@
 
 use sawmill_localpg::LocalPg;
 
+use crate::shared_server::SharedDatabase;
 use crate::{address, driven, plan};
 
 const SHORT: &str = r#"
@@ -35,7 +36,7 @@ delete = "events"
 
 #[test]
 fn every_operation_ends_well_and_every_row_is_found() {
-    let server = LocalPg::builder().start().unwrap();
+    let server = SharedDatabase::new();
     let result = driven(&plan(SHORT), &address(&server), None);
     assert_eq!(result.run.loop_kind, "closed");
     assert!(result.total.errors.is_empty(), "{:?} {:?}", result.total.errors, result.operations);
@@ -65,7 +66,7 @@ fn clients_go_on_after_the_server_was_killed() {
 
 #[test]
 fn a_conflict_is_tried_again_and_counted() {
-    let server = LocalPg::builder().start().unwrap();
+    let server = SharedDatabase::new();
     let text = r#"
 clients = 8
 for = "2s"
@@ -104,7 +105,7 @@ fn a_server_that_stands_still_is_waited_for_and_what_takes_too_long_is_unknown()
 
 #[test]
 fn operations_that_find_no_row_do_not_keep_others_waiting() {
-    let server = LocalPg::builder().start().unwrap();
+    let server = SharedDatabase::new();
     let text = r#"
 clients = 4
 for = "1s"

@@ -1,14 +1,13 @@
 //! Several operations have one row at a time: they wait, fail and are tried again, and the proof still holds.
 
-use sawmill_localpg::LocalPg;
-
 use crate::postgres::rewriting;
+use crate::shared_server::SharedDatabase;
 use crate::truth::server_with_trigger;
 use crate::{address, driven, plan};
 
 #[test]
 fn serializable_updates_of_hot_rows_fail_are_tried_again_and_are_all_there() {
-    let server = LocalPg::start().unwrap();
+    let server = SharedDatabase::new();
     let text = "clients = 8\nfor = \"3s\"\nisolation = \"serializable\"\nretries = 100\n[tables.events]\nrows = 100\n\
                 [[operations]]\nname = \"change\"\nupdate = \"events\"\npick = \"zipf\"\nskew = 1.2\n";
     let result = driven(&plan(text), &address(&server), None);
@@ -20,7 +19,7 @@ fn serializable_updates_of_hot_rows_fail_are_tried_again_and_are_all_there() {
 
 #[test]
 fn a_failure_that_is_not_tried_again_is_an_error_and_no_update() {
-    let server = LocalPg::start().unwrap();
+    let server = SharedDatabase::new();
     let text = "clients = 8\nfor = \"2s\"\nisolation = \"repeatable read\"\nretries = 0\n[tables.events]\nrows = 1\n\
                 [[operations]]\nname = \"change\"\nupdate = \"events\"\npick = \"zipf\"\n";
     let result = driven(&plan(text), &address(&server), None);
@@ -31,7 +30,7 @@ fn a_failure_that_is_not_tried_again_is_an_error_and_no_update() {
 
 #[test]
 fn a_row_that_is_busy_is_no_reason_to_do_nothing() {
-    let server = LocalPg::start().unwrap();
+    let server = SharedDatabase::new();
     // Each keeps the only row for 20 ms: the others wait for its lock.
     let text = "rate = 24\narrivals = \"bursts of 8\"\nfor = \"3s\"\nconnections = 8\n[tables.events]\nrows = 1\n\
                 [[operations]]\nname = \"change\"\n\
@@ -69,7 +68,7 @@ fn a_hot_row_with_a_part_of_an_update_is_found() {
 
 #[test]
 fn updates_upserts_and_deletions_of_the_same_rows_leave_what_was_acknowledged() {
-    let server = LocalPg::start().unwrap();
+    let server = SharedDatabase::new();
     let text = r#"
 clients = 8
 for = "3s"
@@ -120,13 +119,13 @@ fn a_transaction_has_the_level_of_its_plan_whatever_its_session_was_left_with() 
                 [[operations]]\nsql = \"SET default_transaction_isolation = 'read committed'\"\n\
                 [[operations]]\ntransaction = [{ sql = \"SELECT 1 / \
                 (current_setting('transaction_isolation') = 'serializable')::int\" }]\n";
-    let result = driven(&plan(text), &address(&LocalPg::start().unwrap()), None);
+    let result = driven(&plan(text), &address(&SharedDatabase::new()), None);
     assert!(result.operations[1].ok > 5 && result.total.errors.is_empty(), "{:?}", result.total.messages);
 }
 
 #[test]
 fn a_transaction_that_reads_two_versions_of_a_row_at_repeatable_read_breaks_the_proof() {
-    let server = LocalPg::start().unwrap();
+    let server = SharedDatabase::new();
     let text = "clients = 4\nfor = \"2s\"\nisolation = \"repeatable read\"\nretries = 100\noverwrite = true\n[tables.events]\nrows = 1\n\
                 [[operations]]\nname = \"change\"\nupdate = \"events\"\n[[operations]]\nname = \"read twice\"\nweight = 3\n\
                 transaction = [{ select = \"events\" }, { sql = \"SELECT pg_sleep(0.005)\" }, { select = \"events\" }]\n";

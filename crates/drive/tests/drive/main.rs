@@ -7,6 +7,9 @@ mod cratedb;
 mod own_statements;
 mod plans;
 mod postgres;
+#[path = "../../../localpg/tests/shared/server.rs"]
+#[allow(dead_code, reason = "the tests need some of its methods")]
+mod shared_server;
 mod truth;
 mod variables;
 mod workloads;
@@ -16,6 +19,8 @@ use std::sync::atomic::AtomicBool;
 
 use sawmill_drive::{Address, DriveResult, Driving, Observer, Plan, Snapshot, run};
 use sawmill_localpg::LocalPg;
+
+use crate::shared_server::SharedDatabase;
 
 /// A plan out of a text.
 pub fn plan(text: &str) -> Plan {
@@ -51,7 +56,25 @@ pub fn driven_and_then(address: &Address, then: impl FnOnce() + Send) -> DriveRe
     run(&plan, driving).unwrap()
 }
 
-/// The address of a private server.
-pub fn address(server: &LocalPg) -> Address {
+/// A server for one test, or its database on the shared one.
+pub trait Serves {
+    /// Its address over the socket.
+    fn socket_url(&self) -> String;
+}
+
+impl Serves for LocalPg {
+    fn socket_url(&self) -> String {
+        self.socket_url()
+    }
+}
+
+impl Serves for SharedDatabase {
+    fn socket_url(&self) -> String {
+        self.socket_url()
+    }
+}
+
+/// The address over its socket.
+pub fn address(server: &impl Serves) -> Address {
     Address::Postgres(Box::new(server.socket_url().parse().unwrap()))
 }

@@ -1,12 +1,12 @@
 //! The proof beside statements of the plan's own: what they declare is checked, what they do not is named.
 
 use sawmill_drive::{DriveResult, Proof};
-use sawmill_localpg::LocalPg;
 
+use crate::shared_server::SharedDatabase;
 use crate::truth::server_with_trigger;
 use crate::{address, driven, plan};
 
-fn run(server: &LocalPg, operation: &str) -> DriveResult {
+fn run(server: &SharedDatabase, operation: &str) -> DriveResult {
     let text = format!(
         "rate = 100\nfor = \"2s\"\n[tables.events]\nrows = 500\n[[operations]]\nname = \"read\"\nselect = \"events\"\n\
          [[operations]]\nname = \"own\"\ntable = \"events\"\n{operation}"
@@ -15,7 +15,7 @@ fn run(server: &LocalPg, operation: &str) -> DriveResult {
 }
 
 fn proof(operation: &str) -> Proof {
-    let result = run(&LocalPg::start().unwrap(), operation);
+    let result = run(&SharedDatabase::new(), operation);
     assert!(result.operations[1].ok > 50, "{:?}", result.operations);
     assert_eq!(result.operations[0].failed(), 0, "{:?}", result.operations[0].messages);
     result.proof[0].clone()
@@ -41,7 +41,7 @@ fn a_declared_update_has_values_of_its_own_and_its_row_stays() {
 
 #[test]
 fn what_a_statement_writes_without_saying_so_is_not_checked_and_named() {
-    let server = LocalPg::start().unwrap();
+    let server = SharedDatabase::new();
     let result = run(
         &server,
         "sql = \"DELETE FROM events WHERE sawmill_row IN ($1, $1 + 1)\"\nparameters = [\"old.row\"]",
@@ -84,7 +84,7 @@ fn ended(kind: &str) -> Proof {
            {{ sql = \"INSERT INTO events (sawmill_row) VALUES (:e.row)\" }}, \
            {{ sql = \"SELECT pg_terminate_backend(pg_backend_pid())\" }}]\n"
     );
-    let result = driven(&plan(&text), &address(&LocalPg::start().unwrap()), None);
+    let result = driven(&plan(&text), &address(&SharedDatabase::new()), None);
     let failed = result.total.failed() - result.total.errors.get("unstarted").unwrap_or(&0);
     assert!(failed > 5 && result.total.ok == 0, "{:?}", result.total.errors);
     let proof = result.proof[0].clone();

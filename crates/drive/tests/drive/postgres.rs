@@ -6,6 +6,7 @@ use std::time::Duration;
 use sawmill_drive::DriveResult;
 use sawmill_localpg::LocalPg;
 
+use crate::shared_server::SharedDatabase;
 use crate::truth::told;
 use crate::{address, driven, plan};
 
@@ -97,7 +98,7 @@ transaction = [{ insert = "orders" }, { insert = "events", rows = 2 }, { select 
 
 #[test]
 fn every_kind_of_operation_ends_well_and_every_row_is_found() {
-    let server = LocalPg::start().unwrap();
+    let server = SharedDatabase::new();
     let result = driven(&plan(EVERYTHING), &address(&server), None);
     for operation in &result.operations {
         assert!(operation.ok > 0, "{operation:?}");
@@ -136,7 +137,7 @@ fn every_kind_of_operation_ends_well_and_every_row_is_found() {
 
 #[test]
 fn the_proof_finds_rows_that_others_removed_changed_or_added() {
-    let server = LocalPg::start().unwrap();
+    let server = SharedDatabase::new();
     let mut client = postgres::Client::connect(&server.url(), postgres::NoTls).unwrap();
     // A rule of the server loses rows that it acknowledges.
     let plan = plan(
@@ -161,7 +162,7 @@ writes = "nothing"
 
 #[test]
 fn a_table_that_cannot_be_read_back_leaves_the_figures() {
-    let server = LocalPg::start().unwrap();
+    let server = SharedDatabase::new();
     let text = "rate = 100\nfor = \"1s\"\ndrop = true\n[tables.devices]\nrows = 9\n[[operations]]\ninsert = \"devices\"\n\
                 weight = 9\n[[operations]]\nname = \"rename\"\nsql = \"ALTER TABLE devices RENAME TO elsewhere\"\n";
     let result = driven(&plan(text), &address(&server), None);
@@ -174,7 +175,7 @@ fn a_table_that_cannot_be_read_back_leaves_the_figures() {
 }
 
 /// Waits until a table exists and has rows.
-fn wait_for_rows(server: &LocalPg, table: &str) {
+fn wait_for_rows(server: &SharedDatabase, table: &str) {
     let mut client = postgres::Client::connect(&server.url(), postgres::NoTls).unwrap();
     let rows = format!("SELECT 1 FROM {table} LIMIT 1");
     while !client.query(&rows, &[]).is_ok_and(|found| !found.is_empty()) {
@@ -184,7 +185,7 @@ fn wait_for_rows(server: &LocalPg, table: &str) {
 
 #[test]
 fn a_second_run_that_drops_the_table_is_named_by_the_first() {
-    let server = LocalPg::start().unwrap();
+    let server = SharedDatabase::new();
     let of = |time: &str, seed: u64| {
         let operation = "[tables.devices]\n[[operations]]\ninsert = \"devices\"\n";
         plan(&format!("rate = 100\nfor = \"{time}\"\nseed = {seed}\noverwrite = true\n{operation}"))
@@ -203,7 +204,7 @@ fn a_second_run_that_drops_the_table_is_named_by_the_first() {
 
 #[test]
 fn errors_are_counted_by_their_code_and_break_the_limit() {
-    let server = LocalPg::start().unwrap();
+    let server = SharedDatabase::new();
     let plan = plan(
         r#"
 rate = 100
@@ -296,7 +297,7 @@ insert = "orders"
 
 /// The numbers of the server's processes that carried out operations.
 fn processes(pooling: &str) -> (i64, u64) {
-    let server = LocalPg::start().unwrap();
+    let server = SharedDatabase::new();
     let text = format!(
         "rate = 100\nfor = \"2s\"\nconnections = 2\npooling = \"{pooling}\"\n[tables.orders]\n[[operations]]\n\
          insert = \"orders\"\nweight = 4\n[[operations]]\nsql = \"INSERT INTO pids VALUES (pg_backend_pid())\"\n"
@@ -342,7 +343,7 @@ fn a_plan_that_does_not_wait_for_lost_connections_fails_their_operations() {
 
 #[test]
 fn the_driver_measures_what_it_can_do_itself() {
-    let server = LocalPg::start().unwrap();
+    let server = SharedDatabase::new();
     let text = "rate = 50\nfor = \"1s\"\n[tables.orders]\nrows = 500\n[[operations]]\ninsert = \"orders\"\n\
                 [[operations]]\nselect = \"orders\"\n";
     let result = driven(&plan(text), &address(&server), None);
@@ -355,7 +356,7 @@ fn the_driver_measures_what_it_can_do_itself() {
 
 #[test]
 fn parts_share_the_rate_and_each_proves_its_own_rows() {
-    let server = LocalPg::start().unwrap();
+    let server = SharedDatabase::new();
     let part = |k: u64| {
         let mut plan = plan(
             "rate = 200\narrivals = \"constant\"\nfor = \"2s\"\n[tables.orders]\n[[operations]]\ninsert = \"orders\"",
@@ -378,7 +379,7 @@ fn parts_share_the_rate_and_each_proves_its_own_rows() {
 
 #[test]
 fn a_part_uses_the_table_that_another_one_creates_at_the_same_moment() {
-    let server = LocalPg::start().unwrap();
+    let server = SharedDatabase::new();
     let of = |table: &str| {
         let operation =
             format!("[tables.{table}]\nspec = \"events\"\n[[operations]]\ninsert = \"{table}\"\n");
@@ -392,7 +393,7 @@ fn a_part_uses_the_table_that_another_one_creates_at_the_same_moment() {
     let result = std::thread::scope(|scope| {
         let run = scope.spawn(|| driven(&part, &address(&server), None));
         let waits = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' \
-                     AND query LIKE 'CREATE TABLE%')";
+                     AND datname = current_database() AND query LIKE 'CREATE TABLE%')";
         let mut watching = postgres::Client::connect(&server.url(), postgres::NoTls).unwrap();
         while !watching.query_one(waits, &[]).unwrap().get::<_, bool>(0) {
             assert!(!run.is_finished(), "it did not wait");
@@ -405,11 +406,12 @@ fn a_part_uses_the_table_that_another_one_creates_at_the_same_moment() {
 }
 
 /// The address of the server behind a proxy, which sends every other of the messages `from` as `to`.
-pub fn rewriting(server: &LocalPg, from: &'static [u8], to: &'static [u8]) -> sawmill_drive::Address {
+pub fn rewriting(server: &SharedDatabase, from: &'static [u8], to: &'static [u8]) -> sawmill_drive::Address {
     let proxy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let (url, port) = (server.url(), proxy.local_addr().unwrap().port());
-    let (head, _) = url.rsplit_once(':').unwrap();
-    let (place, own) = (format!("127.0.0.1:{}", server.port()), format!("{head}:{port}/postgres"));
+    let (head, place) = url.rsplit_once('@').unwrap();
+    let (place, name) = place.split_once('/').unwrap();
+    let (place, own) = (place.to_owned(), format!("{head}@127.0.0.1:{port}/{name}"));
     std::thread::spawn(move || {
         for client in proxy.incoming() {
             let (mut client, mut server) = (client.unwrap(), std::net::TcpStream::connect(&place).unwrap());
@@ -430,7 +432,7 @@ pub fn rewriting(server: &LocalPg, from: &'static [u8], to: &'static [u8]) -> sa
 
 #[test]
 fn a_commit_that_is_answered_with_rollback_is_a_failure_and_no_lost_row() {
-    let server = LocalPg::start().unwrap();
+    let server = SharedDatabase::new();
     // As a server answers a COMMIT whose transaction has failed.
     let address = rewriting(&server, b"Q\0\0\0\x0bCOMMIT\0", b"Q\0\0\0\x0dROLLBACK\0");
     let plan = plan(

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use sawmill_drive::{DriveResult, DriverReport, Driving, Observer, Snapshot, find_max, run};
-use sawmill_localpg::LocalPg;
 
+use crate::shared_server::SharedDatabase;
 use crate::{address, driven, plan};
 
 /// What the driver did, without histograms.
@@ -27,8 +27,8 @@ fn is_disturbed(driver: &DriverReport) -> bool {
 }
 
 /// A server whose tables get a trigger as soon as they are made.
-pub fn server_with_trigger(event: &str, body: &str) -> LocalPg {
-    let server = LocalPg::start().unwrap();
+pub fn server_with_trigger(event: &str, body: &str) -> SharedDatabase {
+    let server = SharedDatabase::new();
     let mut client = postgres::Client::connect(&server.url(), postgres::NoTls).unwrap();
     let sql = format!(
         "CREATE SEQUENCE turn;
@@ -85,7 +85,7 @@ fn updates_that_happen_more_often_than_they_are_sent_are_found() {
 
 #[test]
 fn what_fails_at_once_makes_no_latency_better() {
-    let server = LocalPg::start().unwrap();
+    let server = SharedDatabase::new();
     let text = "rate = 100\nfor = \"2s\"\nconnections = 30\nlimits = [\"p50 < 400ms\", \"failed-p50 < 400ms\"]\n\
                 [[operations]]\nname = \"refused\"\nweight = 3\nsql = \"SELECT 1 / 0\"\n\
                 [[operations]]\nname = \"slow\"\nsql = \"SELECT pg_sleep(0.5)\"\n\
@@ -101,7 +101,7 @@ fn what_fails_at_once_makes_no_latency_better() {
 
 #[test]
 fn too_few_connections_are_the_pools_doing_and_show_as_a_backlog() {
-    let server = LocalPg::start().unwrap();
+    let server = SharedDatabase::new();
     let text = "rate = 100\narrivals = \"constant\"\nfor = \"3s\"\nconnections = 1\n[[operations]]\n\
                 sql = \"SELECT pg_sleep(0.03)\"\n";
     let run = || driven(&plan(text), &address(&server), None);
@@ -124,7 +124,7 @@ fn too_few_connections_are_the_pools_doing_and_show_as_a_backlog() {
 
 #[test]
 fn operations_for_which_no_connection_was_ever_free_are_the_pools_doing_and_hold_no_limit() {
-    let server = LocalPg::start().unwrap();
+    let server = SharedDatabase::new();
     let text = "rate = 2000\narrivals = \"constant\"\nfor = \"1s\"\nconnections = 1\nlimits = [\"p99 < 1h\"]\n[[operations]]\n\
                 sql = \"SELECT pg_sleep(0.1)\"\n";
     let result = driven(&plan(text), &address(&server), None);
@@ -141,7 +141,7 @@ fn operations_for_which_no_connection_was_ever_free_are_the_pools_doing_and_hold
 
 #[test]
 fn a_condition_ends_a_run_and_its_rows_are_looked_for() {
-    let server = LocalPg::start().unwrap();
+    let server = SharedDatabase::new();
     let text = "rate = 50\nfor = \"60s\"\nabort-when = [\"errors > 20% after 1500ms\"]\n[tables.events]\n\
                 [[operations]]\ninsert = \"events\"\n[[operations]]\nsql = \"SELECT 1 / 0\"\n";
     let result = driven(&plan(text), &address(&server), None);
@@ -161,7 +161,7 @@ impl Observer for Cancels<'_> {
 
 #[test]
 fn an_interrupted_run_drops_no_table_that_was_not_looked_at() {
-    let server = LocalPg::start().unwrap();
+    let server = SharedDatabase::new();
     let plan = plan(
         "rate = 100\nfor = \"30s\"\ndrop = true\n[tables.events]\n[[operations]]\ninsert = \"events\"\n",
     );
@@ -183,7 +183,7 @@ fn an_interrupted_run_drops_no_table_that_was_not_looked_at() {
 
 #[test]
 fn a_part_does_not_use_the_rows_of_an_earlier_run() {
-    let server = LocalPg::start().unwrap();
+    let server = SharedDatabase::new();
     let mut plan =
         plan("rate = 100\nfor = \"500ms\"\n[tables.events]\n[[operations]]\ninsert = \"events\"\n");
     plan.part = (2, 2);
@@ -203,7 +203,7 @@ fn a_part_does_not_use_the_rows_of_an_earlier_run() {
 
 #[test]
 fn a_search_drops_its_tables_after_its_last_trial() {
-    let server = LocalPg::start().unwrap();
+    let server = SharedDatabase::new();
     let mut plan = plan(
         "rate = 100\narrivals = \"constant\"\nfor = \"1500ms\"\ndrop = true\nlimits = [\"rate < 150\"]\n[tables.events]\n\
          [[operations]]\ninsert = \"events\"\n",

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use sawmill_cratedb_standin::StandIn;
 use sawmill_drive::{Address, DriveResult, Plan};
-use sawmill_localpg::LocalPg;
 
+use crate::shared_server::SharedDatabase;
 use crate::{address, driven, plan};
 
 /// A run with a table of numbers, and one operation.
 fn run(operation: &str) -> DriveResult {
-    let server = LocalPg::start().unwrap();
+    let server = SharedDatabase::new();
     let mut client = postgres::Client::connect(&server.url(), postgres::NoTls).unwrap();
     client.batch_execute("CREATE TABLE numbers (id int, n int8); INSERT INTO numbers VALUES (1, 7)").unwrap();
     let text = format!(

@@ -4,12 +4,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use sawmill_drive::{DriveResult, Plan, Proof};
-use sawmill_localpg::LocalPg;
 
+use crate::shared_server::SharedDatabase;
 use crate::{address, driven};
 
 /// Runs a plan of the repository for three seconds, as the server is.
-fn run(server: &LocalPg, name: &str, isolation: &str) -> DriveResult {
+fn run(server: &SharedDatabase, name: &str, isolation: &str) -> DriveResult {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/plans").join(name);
     let mut plan = Plan::from_file(&path).unwrap();
     plan.length = Some(Duration::from_secs(3));
@@ -18,8 +18,8 @@ fn run(server: &LocalPg, name: &str, isolation: &str) -> DriveResult {
 }
 
 /// A server that says UPDATE 1 to every twentieth update of a table, and leaves its row as it was.
-fn swallowing(table: &str) -> LocalPg {
-    let server = LocalPg::start().unwrap();
+fn swallowing(table: &str) -> SharedDatabase {
+    let server = SharedDatabase::new();
     let mut client = postgres::Client::connect(&server.url(), postgres::NoTls).unwrap();
     let sql = format!(
         "CREATE SEQUENCE turn;
@@ -48,7 +48,7 @@ fn holds_with_retries(name: &str) {
         assert!(result.total.errors.is_empty(), "{:?} {:?}", result.total.errors, result.total.messages);
         assert!(result.total.ok > 200, "{}", result.total.ok);
     };
-    let mut results = (0..5).map(|_| run(&LocalPg::start().unwrap(), name, "serializable")).inspect(checked);
+    let mut results = (0..5).map(|_| run(&SharedDatabase::new(), name, "serializable")).inspect(checked);
     let result = results.find(|result| result.total.retries > 0).expect("transactions in conflict");
     assert!(result.proof.iter().all(Proof::holds), "{:?}", result.proof);
     assert!(result.proof.iter().all(|proof| proof.undeclared.is_none()), "{:?}", result.proof);
@@ -86,7 +86,7 @@ fn a_swallowed_update_of_a_district_breaks_the_numbers_of_its_orders() {
 
 #[test]
 fn read_committed_gives_one_number_to_two_orders() {
-    let server = LocalPg::start().unwrap();
+    let server = SharedDatabase::new();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/plans/new-order.toml");
     let mut plan = Plan::from_file(&path).unwrap();
     plan.length = Some(Duration::from_secs(3));

@@ -1,9 +1,9 @@
-//! A server shared by concurrent tests, and a separate database for each.
+//! A database for each test, and loads into it.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use postgres::types::{FromSql, Type};
@@ -14,40 +14,36 @@ use sawmill_postgres::Postgres;
 use sawmill_profile::Profile;
 use sawmill_source::{Control, Result, Source};
 
-static SHARED: Mutex<Weak<LocalPg>> = Mutex::new(Weak::new());
-static NUMBER: AtomicU32 = AtomicU32::new(0);
+use crate::shared_server::SharedDatabase;
 
 pub struct Database {
     pub url: String,
-    _server: Arc<LocalPg>,
+    _owner: Arc<Owner>,
+}
+
+/// What lives as long as a database.
+#[allow(dead_code, reason = "they are only dropped")]
+enum Owner {
+    Shared(SharedDatabase),
+    Alone(LocalPg),
 }
 
 impl Database {
     /// An empty database.
     pub fn new() -> Self {
-        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-        let server = shared.upgrade().unwrap_or_else(|| {
-            let server = LocalPg::builder().setting("shared_buffers", "128MB").start();
-            Arc::new(server.expect("a server starts"))
-        });
-        *shared = Arc::downgrade(&server);
-        let name = format!("t{}", NUMBER.fetch_add(1, Relaxed));
-        let mut client = Client::connect(&server.url(), NoTls).unwrap();
-        client.batch_execute(&format!("CREATE DATABASE {name}")).unwrap();
-        let address = server.url();
-        let (host, _) = address.rsplit_once('/').unwrap();
-        Self { url: format!("{host}/{name}"), _server: server }
+        let database = SharedDatabase::new();
+        Self { url: database.url(), _owner: Arc::new(Owner::Shared(database)) }
     }
 
     /// The database of a separate server, for tests that count over a whole server.
     pub fn alone() -> Self {
         let server = LocalPg::start().expect("a server starts");
-        Self { url: server.url(), _server: Arc::new(server) }
+        Self { url: server.url(), _owner: Arc::new(Owner::Alone(server)) }
     }
 
     /// Another database on the same server.
     pub fn with_url(&self, url: String) -> Self {
-        Self { url, _server: Arc::clone(&self._server) }
+        Self { url, _owner: Arc::clone(&self._owner) }
     }
 
     pub fn client(&self) -> Client {

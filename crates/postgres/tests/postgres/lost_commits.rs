@@ -89,7 +89,7 @@ impl Forgetful {
         loading: impl FnOnce(&dyn Source, &Phase) -> T + Send,
     ) -> T {
         let (phase, writer) = (Profile::new().phase("load"), self.log_writer().to_string());
-        let crashed = AtomicBool::new(false);
+        let (crashed, mut session) = (AtomicBool::new(false), self.client());
         let wait = halt(&phase, rows, &crashed);
         let source = Slowed::new(source, &wait);
         let signal =
@@ -100,8 +100,11 @@ impl Forgetful {
             while phase.rows() < rows && !loading.is_finished() {
                 std::thread::sleep(Duration::from_micros(200));
             }
-            // The others follow, and the contents of memory are lost.
+            // The others follow, and the contents of memory are lost. Until then a load that goes on could flush the log.
             signal("-KILL");
+            while session.batch_execute("").is_ok() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
             crashed.store(true, Relaxed);
             loading.join().unwrap()
         })

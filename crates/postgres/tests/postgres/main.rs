@@ -39,6 +39,9 @@ mod rejects_kept;
 mod remembered;
 mod renamed_tables;
 mod replacing;
+#[path = "../../../localpg/tests/shared/server.rs"]
+#[allow(dead_code, reason = "the tests need some of its methods")]
+mod shared_server;
 mod slowed;
 mod staged;
 mod starting;

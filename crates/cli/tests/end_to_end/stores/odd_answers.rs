@@ -3,12 +3,14 @@
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Instant;
 
 use super::s3::{S3, environment};
 use super::web::{Asked, Fate, Web};
 use super::{served, with_s3};
-use crate::harness::{Ran, command, sawmill, signal, wait};
+use crate::harness::{Ran, command, sawmill, signal, until, wait};
 
 const OBJECT: &str = "s3://trips/data/contacts-00000.parquet";
 
@@ -175,12 +177,15 @@ fn the_log_of_a_table_in_a_store_names_no_file_outside_of_its_bucket() {
     s3.sawmill(&["footer", "delta:s3://data/t", "--confine", confine]).ok();
 }
 
-/// A store that takes requests, and leaves all of them or those with rows without an answer.
-fn silent(all: bool) -> String {
+/// A store that takes requests, and leaves all of them or those with rows without an answer. It counts these.
+fn silent(all: bool) -> (String, Arc<AtomicU32>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
+    let unanswered = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&unanswered);
     std::thread::spawn(move || {
         for mut client in listener.incoming().flatten() {
+            let counted = Arc::clone(&counted);
             std::thread::spawn(move || -> std::io::Result<()> {
                 let mut request = vec![0; 1 << 16];
                 loop {
@@ -197,7 +202,10 @@ fn silent(all: bool) -> String {
                         ["PUT", mark] if mark.contains("_sawmill") => "200 OK|",
                         _ => "",
                     };
-                    let Some((status, body)) = answer.split_once('|') else { continue };
+                    let Some((status, body)) = answer.split_once('|') else {
+                        counted.fetch_add(1, Relaxed);
+                        continue;
+                    };
                     let length = body.len();
                     let head =
                         format!("HTTP/1.1 {status}\r\nETag: \"e\"\r\nContent-Length: {length}\r\n\r\n");
@@ -206,25 +214,32 @@ fn silent(all: bool) -> String {
             });
         }
     });
-    address
+    (address, unanswered)
 }
 
 #[test]
 fn a_store_that_takes_requests_and_answers_none_holds_no_interrupted_command() {
     for all in [true, false] {
-        let address = silent(all);
+        let (address, unanswered) = silent(all);
         for args in [
             &["gen", "contacts", "--rows", "100k", "--files", "8", "--out", "s3://trips/data"][..],
             &["convert", "gen:contacts", "--rows", "1k", "--out", "s3://trips/rows.parquet"],
             &["footer", "s3://trips/data/x.parquet"],
         ] {
             let mut waiting = environment(command(args), &address);
-            let child = waiting.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-            std::thread::sleep(Duration::from_secs(3));
-            signal(&child, "TERM");
+            let before = unanswered.load(Relaxed);
+            let mut child = waiting.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            let ended = !all && args[0] == "footer";
+            // Its requests wait, or it was told that there is no such object.
+            until("requests", || match ended {
+                true => child.try_wait().unwrap().is_some(),
+                false => unanswered.load(Relaxed) > before,
+            });
+            if !ended {
+                signal(&child, "TERM");
+            }
             let (asked, ran) = (Instant::now(), wait(child));
             assert!(asked.elapsed().as_secs_f64() < 4.0, "{args:?}: {:?}", asked.elapsed());
-            let ended = !all && args[0] == "footer";
             assert_eq!(ran.code, Some(if ended { 1 } else { 130 }), "{args:?}: {}", ran.err);
         }
     }
