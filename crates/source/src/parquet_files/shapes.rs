@@ -31,7 +31,7 @@ pub(super) fn of_column(column: &Type) -> Option<String> {
         LogicalType::Geography(of) => of.crs.as_deref(),
         _ => return None,
     };
-    let Some((authority, code)) = crs.unwrap_or("EPSG:4326").split_once(':') else { return None };
+    let (authority, code) = crs.unwrap_or("EPSG:4326").split_once(':')?;
     number(authority, code)
 }
 
