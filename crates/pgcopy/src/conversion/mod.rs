@@ -273,6 +273,7 @@ impl fmt::Display for ColumnConversion {
             Some(Conversion::Midnight) => f.write_str("at its beginning"),
             Some(Conversion::Zoned(zone, _)) => write!(f, "by local times of {zone}"),
             Some(Conversion::Parsed(_) | Conversion::ParsedArray(..)) => f.write_str("read from its text"),
+            Some(Conversion::Vectors(_)) => f.write_str("each element as the nearest float"),
             Some(Conversion::ByServer(..)) => f.write_str("read from its text by the server"),
             Some(Conversion::Items(inner)) => write!(f, "each item {inner}"),
             Some(_) => f.write_str("if it fits"),

@@ -82,6 +82,16 @@ fn numbers(array: &ArrayRef) -> Option<Box<dyn Fn(usize) -> Option<Number> + '_>
     })
 }
 
+/// Returns the function that reads integers and floats as the nearest `f64`.
+pub(super) fn doubles(array: &ArrayRef) -> Option<impl Fn(usize) -> Option<f64> + '_> {
+    let number = numbers(array)?;
+    let double = |number| match number {
+        Number::Whole(value) => value as f64,
+        Number::Float(value) => value,
+    };
+    Some(move |row| number(row).map(double))
+}
+
 /// Returns the numbers as another type. Adds to `faults` those that it cannot represent exactly.
 pub(super) fn convert(array: &ArrayRef, target: PgType, faults: &mut Vec<Fault>) -> Option<ArrayRef> {
     let number = numbers(array)?;
