@@ -96,7 +96,7 @@ impl Postgres {
     }
 
     setters! {
-        /// Sets what mode append does if the files have other columns than the table.
+        /// Sets what modes append and upsert do if the files have other columns than the table.
         schema_change: SchemaChange,
         /// How rows get into a new table.
         strategy: Strategy,
@@ -207,7 +207,7 @@ impl Postgres {
 
     /// Whether a load may begin with columns that differ from the table's.
     pub(crate) fn evolves(&self) -> bool {
-        (self.mode == Mode::Append || self.replaces_files()) && self.schema_change.is_allowed()
+        matches!(self.mode, Mode::Append | Mode::Upsert) && self.schema_change.is_allowed()
     }
 
     /// The load that writes the file of rejected rows.

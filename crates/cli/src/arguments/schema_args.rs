@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Columns that change")]
 pub(crate) struct SchemaArgs {
-    /// What to do if the columns of files differ from each other or, in modes auto and append, from the table's;
-    /// join several by commas. Unless it is error, a column that a file lacks is NULL in its rows, or has its
+    /// What to do if the columns of files differ from each other or from the table's; join several by commas. Not in
+    /// mode truncate. Unless it is error, a column that a file lacks is NULL in its rows, or has its
     /// default if all new files lack it.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "CHANGES", default_value = "error")]
     schema_change: Vec<SchemaChangeArg>,
@@ -52,12 +52,12 @@ impl SchemaArgs {
     /// How to open files whose columns differ.
     pub(crate) fn unlike_files(&self, mode: ModeArg) -> UnlikeFiles {
         match mode {
-            ModeArg::Auto | ModeArg::Append if self.accepts_some() => UnlikeFiles::United,
+            ModeArg::Truncate => UnlikeFiles::default(),
+            _ if self.accepts_some() => UnlikeFiles::United,
             ModeArg::Auto | ModeArg::Append => UnlikeFiles::Refused(
                 "to let the table follow the files, add --evolve (--schema-change add,widen); to leave new columns out, \
                  --schema-change ignore; or load the files into different tables",
             ),
-            ModeArg::Create | ModeArg::Replace if self.accepts_some() => UnlikeFiles::United,
             ModeArg::Create | ModeArg::Replace => UnlikeFiles::Refused(
                 "to give the table the columns of all files, add --evolve; or load files with different columns separately, into \
                  different tables",
@@ -87,12 +87,8 @@ impl SchemaArgs {
         if has(Refuse) || has(Add) && has(Ignore) {
             return refused("changes that exclude each other", "give error, ignore, or add, widen or both");
         }
-        let is_new = matches!(mode, ModeArg::Create | ModeArg::Replace);
-        if !is_new && !matches!(mode, ModeArg::Auto | ModeArg::Append) {
-            return refused(
-                "not available in this mode",
-                "use --mode auto, append, create or replace, or leave the option out",
-            );
+        if matches!(mode, ModeArg::Truncate) {
+            return refused("not available in this mode", "use another mode, or leave the option out");
         }
         if let Some((_, other)) = others.iter().find(|(given, _)| *given) {
             return refused(&format!("not available with {other}"), "leave one of them out");

@@ -27,6 +27,7 @@ mod directories;
 mod doctor;
 mod drift;
 mod drift_cratedb;
+mod drift_merges;
 mod drive_results;
 mod drive_stall;
 mod existing_tables;

@@ -7,10 +7,14 @@ use arrow_schema::{DataType, Field};
 pub(crate) const UUID_EXTENSION: &str = "arrow.uuid";
 /// Extension name of text that contains JSON.
 pub(crate) const JSON_EXTENSION: &str = "arrow.json";
+/// Extension name of 8-bit integers that are booleans.
+const BOOL8_EXTENSION: &str = "arrow.bool8";
 /// Extension name of 12-byte binary that contains Parquet's intervals.
 pub(crate) const INTERVAL_EXTENSION: &str = "sawmill.interval";
 /// Field metadata of text with few distinct values.
 pub(crate) const ENUM_MARK: &str = "sawmill:enum";
+/// Field metadata of bytes that are shapes: the number of their reference system.
+pub(crate) const SRID_MARK: &str = "sawmill:srid";
 
 /// The Arrow type of the bytes of Parquet's INTERVAL.
 pub const INTERVAL_BYTES: DataType = DataType::FixedSizeBinary(12);
@@ -32,6 +36,11 @@ pub fn is_interval(field: &Field) -> bool {
 pub fn is_uuid(field: &Field) -> bool {
     matches!(field.data_type(), DataType::FixedSizeBinary(16))
         && field.extension_type_name() == Some(UUID_EXTENSION)
+}
+
+/// Whether a field contains booleans as 8-bit integers.
+pub(crate) fn is_bool8(field: &Field) -> bool {
+    *field.data_type() == DataType::Int8 && field.extension_type_name() == Some(BOOL8_EXTENSION)
 }
 
 /// Whether a field contains JSON as text.

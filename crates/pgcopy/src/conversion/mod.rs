@@ -13,7 +13,10 @@
 mod items;
 mod moments;
 mod numbers;
+mod shapes;
 mod texts;
+mod vectors;
+mod written;
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,6 +34,8 @@ use crate::types::pg_type::PgType;
 use crate::types::server_type::ServerType;
 use crate::types::value_options::{Nanoseconds, Nul, ValueOptions};
 use crate::types::zone::Zone;
+use vectors::Vectors;
+use written::Writing;
 
 /// The steps that prepare a column's arrays for the encoder, planned once per column.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,8 +51,8 @@ enum Conversion {
     CutNanoseconds,
     /// Numbers to a narrower or another type of number, if it represents the value exactly.
     Number(PgType),
-    /// Numbers and booleans to the wire format of numeric or of a type of text, by the text that the server writes.
-    Digits(TextForm),
+    /// Values to the wire format of another type, by their text.
+    Written(Writing, TextForm),
     /// Dates to the timestamp at their start.
     Midnight,
     /// Timestamps and dates without a zone, which are local times of this one, to timestamps with a zone, and the
@@ -61,8 +66,10 @@ enum Conversion {
     Uuid,
     /// Text to an array of elements of this form, and of the type of this OID.
     ParsedArray(TextForm, u32),
-    /// Text to the wire format of a type that the server reads.
-    ByServer(ServerType),
+    /// Values to the wire format of a type that the server reads from their text.
+    ByServer(Writing, ServerType),
+    /// Lists of numbers to pgvector's vectors.
+    Vectors(Vectors),
     /// Lists to lists of converted items.
     Items(Box<ColumnConversion>),
 }
@@ -104,7 +111,7 @@ impl ColumnConversion {
             None => match target {
                 ColumnType::Array(part) if arrow.is_string() => Some(Conversion::of_array(part, options)?),
                 ColumnType::Array(part) => Some(Conversion::of_items(field, part, target, options)?),
-                ColumnType::OfServer(of) if arrow.is_string() => Some(Conversion::ByServer(of.clone())),
+                ColumnType::OfServer(of) => Some(Conversion::of_server(field, of)?),
                 _ => return Err(String::new()),
             },
         };
@@ -125,11 +132,12 @@ impl ColumnConversion {
             Some(Conversion::Zoned(_, cut)) => moments::zoned_type(arrow, *cut),
             Some(Conversion::Items(inner)) => items::output(arrow, inner),
             Some(
-                Conversion::Digits(_)
+                Conversion::Written(..)
                 | Conversion::Parsed(_)
                 | Conversion::Uuid
                 | Conversion::ParsedArray(..)
-                | Conversion::ByServer(_),
+                | Conversion::ByServer(..)
+                | Conversion::Vectors(_),
             ) => DataType::LargeBinary,
         }
     }
@@ -167,7 +175,8 @@ impl ColumnConversion {
             Some(Conversion::Midnight) => moments::midnight(array),
             Some(Conversion::Zoned(zone, cut)) => moments::zoned(array, *zone, *cut),
             Some(Conversion::Number(target)) => numbers::convert(array, *target, faults),
-            Some(Conversion::Digits(form)) => numbers::written(array, *form, faults),
+            Some(Conversion::Written(writing, form)) => writing.parsed(array, *form, faults),
+            Some(Conversion::Vectors(vectors)) => vectors.convert(array, faults),
             Some(Conversion::Longest(most)) => texts::longest(array, *most, faults),
             Some(Conversion::Parsed(form)) => {
                 texts::parsed(array, form, |text, out| form.write(text, out), faults)
@@ -176,8 +185,8 @@ impl ColumnConversion {
             Some(Conversion::ParsedArray(form, oid)) => {
                 texts::parsed(array, &"array", |text, out| from_text::array(*form, *oid, text, out), faults)
             }
-            Some(Conversion::ByServer(of)) => {
-                texts::read_by_server(array, of, faults).map_err(Fault::unanswered)?
+            Some(Conversion::ByServer(writing, of)) => {
+                writing.read_by_server(array, of, faults).map_err(Fault::unanswered)?
             }
             Some(Conversion::Items(inner)) => items::convert(array, inner, faults)?,
         }
@@ -197,15 +206,11 @@ impl Conversion {
         if target.takes(field) {
             return Ok(cut.then_some(Self::CutNanoseconds));
         }
-        let is_number = arrow.is_integer() || arrow.is_floating() || arrow.is_decimal();
+        let is_number = arrow.is_numeric();
         Ok(Some(match (arrow, target) {
-            (_, PgType::Numeric(_)) if is_number => Self::Digits(TextForm::new(target, options)),
-            (_, PgType::Text | PgType::Varchar(_) | PgType::Char(_) | PgType::Name)
-                if is_number || *arrow == DataType::Boolean =>
-            {
-                Self::Digits(TextForm::new(target, options))
+            (_, PgType::Int2 | PgType::Int4 | PgType::Int8) if is_number || *arrow == DataType::Boolean => {
+                Self::Number(target)
             }
-            (_, PgType::Int2 | PgType::Int4 | PgType::Int8) if is_number => Self::Number(target),
             (_, PgType::Float4 | PgType::Float8) if is_number && !arrow.is_decimal() => Self::Number(target),
             (DataType::Binary | DataType::LargeBinary | DataType::BinaryView, PgType::Uuid) => Self::Uuid,
             (Date32 | Date64, PgType::Timestamp) => Self::Midnight,
@@ -214,8 +219,20 @@ impl Conversion {
                 Some(zone) => Self::Zoned(zone, cut),
                 None => return Err("name the zone of its local times with --timezone".to_owned()),
             },
-            _ => return Err(String::new()),
+            _ => {
+                let writing = Writing::to_plain(field, target).ok_or_else(String::new)?;
+                Self::Written(writing, TextForm::new(target, options))
+            }
         }))
+    }
+
+    /// Returns the conversion to a type that the server reads.
+    fn of_server(field: &Field, of: &ServerType) -> Result<Self, String> {
+        if let Some(vectors) = Vectors::new(field, of) {
+            return Ok(Self::Vectors(vectors));
+        }
+        let writing = Writing::to_server(field, of, of.0.base()).ok_or_else(String::new)?;
+        Ok(Self::ByServer(writing, of.clone()))
     }
 
     /// Returns the conversion of the server's text of arrays.
@@ -256,7 +273,8 @@ impl fmt::Display for ColumnConversion {
             Some(Conversion::Midnight) => f.write_str("at its beginning"),
             Some(Conversion::Zoned(zone, _)) => write!(f, "by local times of {zone}"),
             Some(Conversion::Parsed(_) | Conversion::ParsedArray(..)) => f.write_str("read from its text"),
-            Some(Conversion::ByServer(_)) => f.write_str("read from its text by the server"),
+            Some(Conversion::Vectors(_)) => f.write_str("each element as the nearest float"),
+            Some(Conversion::ByServer(..)) => f.write_str("read from its text by the server"),
             Some(Conversion::Items(inner)) => write!(f, "each item {inner}"),
             Some(_) => f.write_str("if it fits"),
         }

@@ -1,4 +1,4 @@
-//! Conversion of numbers to columns of another type: exactly or not at all, or by the text that the server writes.
+//! Conversion of numbers to columns of another type, exactly or not at all; and the text that the server writes of them.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -9,10 +9,8 @@ use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray};
 use arrow_schema::DataType;
 use half::f16;
 
-use super::to_wire;
 use crate::arrays::fault::Fault;
 use crate::arrays::integers::{Integers, scale};
-use crate::from_text::TextForm;
 use crate::types::pg_type::PgType;
 use crate::values::numeric::write_text;
 
@@ -73,11 +71,25 @@ fn numbers(array: &ArrayRef) -> Option<Box<dyn Fn(usize) -> Option<Number> + '_>
         DataType::Float16 => floats!(Float16Type),
         DataType::Float32 => floats!(Float32Type),
         DataType::Float64 => floats!(Float64Type),
+        DataType::Boolean => {
+            let values = array.as_boolean_opt()?;
+            Box::new(move |row| Some(Number::Whole(i128::from(values.value(row)))))
+        }
         arrow => {
             let (values, scale) = (Integers::bind(array)?, scale(arrow));
             Box::new(move |row| unscaled(values.wide(row).ok()?, scale).map(Number::Whole))
         }
     })
+}
+
+/// Returns the function that reads integers and floats as the nearest `f64`.
+pub(super) fn doubles(array: &ArrayRef) -> Option<impl Fn(usize) -> Option<f64> + '_> {
+    let number = numbers(array)?;
+    let double = |number| match number {
+        Number::Whole(value) => value as f64,
+        Number::Float(value) => value,
+    };
+    Some(move |row| number(row).map(double))
 }
 
 /// Returns the numbers as another type. Adds to `faults` those that it cannot represent exactly.
@@ -137,25 +149,12 @@ fn unscaled(value: i128, scale: i8) -> Option<i128> {
     }
 }
 
-/// Returns numbers and booleans in the wire format of another type, which reads the text that the server writes of
-/// them: integers and decimals in full, floats by the shortest digits that parse to the same value. Adds to `faults`
-/// those that the type would round or exclude.
-pub(super) fn written(array: &ArrayRef, form: TextForm, faults: &mut Vec<Fault>) -> Option<ArrayRef> {
-    let write_digits = writer(array)?;
-    let mut text = Vec::new();
-    let each = |row, out: &mut Vec<u8>| {
-        text.clear();
-        write_digits(row, &mut text);
-        let refused = |why| format!("the value {} does not fit: {why}", String::from_utf8_lossy(&text));
-        form.write(&text, out).map_err(refused)
-    };
-    Some(to_wire(array, each, faults))
-}
-
-/// Returns the function that writes a value as the server does.
+/// Appends the value of a row.
 type WriteDigits<'a> = Box<dyn Fn(usize, &mut Vec<u8>) + 'a>;
 
-fn writer(array: &ArrayRef) -> Option<WriteDigits<'_>> {
+/// Returns the function that writes numbers and booleans as the server does: integers and decimals in full, floats by
+/// the shortest digits that parse to the same value.
+pub(super) fn writer(array: &ArrayRef) -> Option<WriteDigits<'_>> {
     macro_rules! float {
         ($t:ty, $fixed:expr, $value:expr) => {{
             let values = array.as_primitive_opt::<$t>()?.values();
@@ -209,7 +208,9 @@ fn write_float(value: &impl std::fmt::Display, scientific: &str, max_fixed: i32,
 
 #[cfg(test)]
 mod tests {
+    use super::super::written::Writing;
     use super::*;
+    use crate::from_text::TextForm;
     use crate::types::value_options::ValueOptions;
 
     fn refused(array: impl Array + 'static, target: PgType) -> Vec<usize> {
@@ -236,7 +237,7 @@ mod tests {
     fn texts(array: impl Array + 'static) -> Vec<String> {
         let mut faults = Vec::new();
         let text = TextForm::new(PgType::Text, &ValueOptions::default());
-        let written = written(&(Arc::new(array) as ArrayRef), text, &mut faults).unwrap();
+        let written = Writing::Plain.parsed(&(Arc::new(array) as ArrayRef), text, &mut faults).unwrap();
         assert!(faults.is_empty());
         written.as_binary::<i64>().iter().map(|text| String::from_utf8_lossy(text.unwrap()).into()).collect()
     }

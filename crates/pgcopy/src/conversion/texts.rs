@@ -9,7 +9,6 @@ use arrow_schema::DataType;
 use super::{items, to_wire};
 use crate::arrays::byte_strings::ByteStrings;
 use crate::arrays::fault::{Fault, shown};
-use crate::types::server_type::ServerType;
 use crate::values::element::refuse_longer;
 
 /// Whether values of this type are text or contain text.
@@ -107,35 +106,6 @@ pub(super) fn uuid(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     }
     out.extend_from_slice(bytes);
     Ok(())
-}
-
-/// Turns text into the wire format of a type that the server reads. Adds text that the type does not hold to `faults`.
-///
-/// # Errors
-/// The server did not answer.
-pub(super) fn read_by_server(
-    array: &ArrayRef,
-    of: &ServerType,
-    faults: &mut Vec<Fault>,
-) -> Result<Option<ArrayRef>, String> {
-    let Some(values) = ByteStrings::bind(array) else { return Ok(None) };
-    let text = |row| std::str::from_utf8(values.value(row)).ok().filter(|text| !text.contains('\0'));
-    let rows = (0..array.len()).filter(|row| array.is_valid(*row));
-    let texts: Vec<&str> = rows.map(|row| text(row).unwrap_or_default()).collect();
-    let mut read = of.0.wire(&texts)?.into_iter();
-    let each = |row, out: &mut Vec<u8>| {
-        let value = read.next().unwrap_or_else(|| Err("the server did not read it".to_owned()));
-        let why = match (value, text(row)) {
-            (Ok(value), Some(_)) => {
-                out.extend_from_slice(&value);
-                return Ok(());
-            }
-            (Err(why), Some(_)) => why,
-            (_, None) => "PostgreSQL does not store the character 0x00".to_owned(),
-        };
-        Err(format!("the text {} cannot be read as {of}: {why}", shown(text(row).unwrap_or_default())))
-    };
-    Ok(Some(to_wire(array, each, faults)))
 }
 
 #[cfg(test)]

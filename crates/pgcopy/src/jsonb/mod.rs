@@ -39,7 +39,7 @@ use crate::arrays::marks::{is_interval, is_json, is_uuid};
 use text::write_string;
 
 /// How values of a type are written as jsonb, planned once per column.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum JsonLayout {
     /// A number, string, boolean or null; the array's type says which.
     Leaf,
@@ -59,7 +59,7 @@ pub(crate) enum JsonLayout {
 }
 
 /// A member of an object.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ObjectMember {
     /// Separator, key and colon.
     lead: Vec<u8>,

@@ -4,13 +4,13 @@ use std::fmt;
 
 use arrow_schema::{DataType, Field};
 
-use crate::arrays::marks::{is_interval, is_uuid};
+use crate::arrays::marks::{is_bool8, is_interval, is_uuid};
 
 /// A column type of PostgreSQL.
 ///
 /// | Arrow / Parquet | new column | also into an existing |
 /// |---|---|---|
-/// | bool | boolean | |
+/// | bool, bool8 | boolean | |
 /// | int8, uint8, int16 | smallint | wider integers, numeric |
 /// | uint16, int32 | integer | bigint, numeric |
 /// | uint32, int64 | bigint | numeric |
@@ -137,6 +137,7 @@ impl PgType {
     pub fn natural(field: &Field) -> Result<Self, String> {
         Ok(match field.data_type() {
             DataType::Boolean => Self::Bool,
+            _ if is_bool8(field) => Self::Bool,
             DataType::Int8 | DataType::UInt8 | DataType::Int16 => Self::Int2,
             DataType::UInt16 | DataType::Int32 => Self::Int4,
             DataType::UInt32 | DataType::Int64 => Self::Int8,
@@ -217,6 +218,8 @@ impl PgType {
         match (natural, self) {
             (Self::Bytea, Self::Uuid) => *field.data_type() == DataType::FixedSizeBinary(16),
             (Self::Numeric(Some((20, 0))), Self::Int8) => false,
+            // The integers 0 and 1 are converted.
+            (Self::Bool, Self::Bool) => *field.data_type() == DataType::Boolean,
             (a, b) if a == b => true,
             (Self::Int2, Self::Int4 | Self::Int8)
             | (Self::Int4, Self::Int8)

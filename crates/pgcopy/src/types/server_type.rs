@@ -8,6 +8,12 @@ pub trait ReadsText: fmt::Debug + Send + Sync {
     /// The type's name in SQL.
     fn name(&self) -> &str;
 
+    /// The same below domains, without a modifier.
+    fn base(&self) -> &str;
+
+    /// Whether the type has no wire format: its values are sent and received as text.
+    fn is_text(&self) -> bool;
+
     /// Returns the wire format of each text, or the reason why the type does not hold it.
     ///
     /// # Errors

@@ -52,7 +52,8 @@ impl Opening<'_, '_> {
         let schema = source.schema();
         let mut existing = columns::read(link, oid)?;
         postgres.check_loaded_at(&mut existing, table)?;
-        let columns = columns::matched_of(&names, schema, &existing, table, &postgres.values)?;
+        let columns = postgres.matched(&names, schema, &existing, table)?;
+        self.check_merge(&columns, oid, table)?;
         postgres.refuse_own_loaded_at(&columns, table)?;
         let is_null = |name: &String| changes.null.iter().any(|column| column.name == *name);
         let filled: Vec<_> = existing.into_iter().filter(|column| !is_null(&column.name)).collect();
@@ -71,7 +72,8 @@ impl Opening<'_, '_> {
         table: &TableName,
     ) -> Error {
         let Self { postgres, source, .. } = *self;
-        if error.kind() != Kind::Schema || postgres.mode != Mode::Append || postgres.by_position {
+        let may_evolve = matches!(postgres.mode, Mode::Append | Mode::Upsert) && !postgres.by_position;
+        if error.kind() != Kind::Schema || !may_evolve {
             return error;
         }
         with_ways_out(error, &Evolution::ways_out((postgres, source, table), schema, existing))

@@ -13,6 +13,7 @@ use crate::table::catalogue::{self, Link};
 use crate::table::columns;
 use crate::table::planned_columns::PlannedColumns;
 use crate::target::Postgres;
+use crate::types::sent_as_text::copy_into;
 use crate::write::binary_copy::BinaryCopy;
 
 /// A COPY in a transaction. Dropped before [`commit`](Self::commit), it leaves nothing behind.
@@ -63,8 +64,8 @@ impl Postgres {
                 columns::matched(schema, &existing, &self.table, &self.values).map_err(in_statement)?
             }
         };
-        let (table, list) = (self.table.quoted(), columns::list(&columns));
-        let copy = format!("COPY {table} ({list}) FROM STDIN (FORMAT binary)");
+        let (copy, before) = copy_into(&self.table, &columns);
+        before.map_or(Ok(()), |made| link.batch(&made))?;
         let copy = link.prepare(&copy)?;
         let copy = connection.wait_for(control, BinaryCopy::begin(&connection, &copy))?;
         Ok(Insertion { copy, connection, columns, table: self.table.clone(), planned, sent: 0 })

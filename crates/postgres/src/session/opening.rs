@@ -25,10 +25,11 @@ use crate::rejected::file;
 use crate::rejected::rejects::RejectCounter;
 use crate::session::prepare::Preparing;
 use crate::table::catalogue::{FoundTable, Link, current_schema, find};
-use crate::table::columns::{self, NewTable, TableColumn};
+use crate::table::columns::{self, NewTable, TableColumn, names_of};
 use crate::table::planned_columns::{FORGET, PlannedColumns};
 use crate::table::{evolution, part_tables};
 use crate::target::Postgres;
+use crate::types::sent_as_text::copy_into;
 use crate::write::history;
 use crate::write::plan::{PartPlan, WriterPlan};
 use crate::write::upsert::{self, OnConflict};
@@ -305,7 +306,7 @@ impl<'a> Opening<'_, 'a> {
                 let schema = postgres.renamed(source.schema(), &existing, table)?;
                 Matched {
                     columns: postgres
-                        .matched(&schema, &existing, table)
+                        .matched(&names_of(&schema), &schema, &existing, table)
                         .map_err(|error| self.with_a_way_out(error, &schema, &existing, table))?,
                     not_filled: columns::not_filled(&schema, &existing, postgres.merged_time()),
                     changes: ColumnChanges::default(),
@@ -329,18 +330,22 @@ impl<'a> Opening<'_, 'a> {
             }
         };
         postgres.refuse_own_loaded_at(&matched.columns, table)?;
-        match (&postgres.on_conflict, found) {
-            (_, Some(_)) if postgres.mode != Mode::Upsert || postgres.replaces_files() => {}
-            (OnConflict::History(_), Some(found)) => {
-                let existing = columns::read(link, found.oid)?;
-                history::check(postgres.matching(), &matched.columns, &existing, table)?;
-            }
-            (_, Some(found)) => {
-                upsert::check_key(link, postgres.matching(), &matched.columns, found.oid, table)?;
-            }
-            (_, None) => {}
+        if let Some(found) = found {
+            self.check_merge(&matched.columns, found.oid, table)?;
         }
         Ok(matched)
+    }
+
+    /// Checks that the table can find the rows of the keys in mode upsert.
+    pub(super) fn check_merge(&self, columns: &[Column], oid: u32, table: &TableName) -> Result<()> {
+        let Self { postgres, link, .. } = *self;
+        match &postgres.on_conflict {
+            _ if postgres.mode != Mode::Upsert || postgres.replaces_files() => Ok(()),
+            OnConflict::History(_) => {
+                history::check(postgres.matching(), columns, &columns::read(link, oid)?, table)
+            }
+            _ => upsert::check_key(link, postgres.matching(), columns, oid, table),
+        }
     }
 
     /// Refuses files whose statistics show values that exceed narrower columns of the table. Returns a hint for
@@ -352,7 +357,7 @@ impl<'a> Opening<'_, 'a> {
         table: &TableName,
     ) -> Result<BTreeMap<String, String>> {
         let Self { postgres, source, .. } = *self;
-        if postgres.mode != Mode::Append || postgres.by_position {
+        if !matches!(postgres.mode, Mode::Append | Mode::Upsert) || postgres.by_position {
             return Ok(BTreeMap::new());
         }
         if postgres.rejects.is_none() {
@@ -509,13 +514,14 @@ impl<'a> Opening<'_, 'a> {
         columns: &[Column],
         staged: bool,
     ) -> WriterPlan {
-        let (table, names) = (written.quoted(), columns::list(columns));
+        let (copy, before_copy) = copy_into(written, columns);
         WriterPlan {
             server: self.postgres.server.clone(),
             load_id: record.id.clone(),
             lock: lock_of_writers(&record.id, self.options.share),
             checkpoints,
-            copy: format!("COPY {table} ({names}) FROM STDIN (FORMAT binary)"),
+            copy,
+            before_copy,
             rows_planned: self.source.facts().knows_rows,
             rows_of_files: self.source.facts().counts_all_rows,
             by_partition: staged,

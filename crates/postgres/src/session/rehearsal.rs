@@ -116,7 +116,8 @@ impl Postgres {
         let table = self.table.within(&found.schema);
         let schema = self.renamed(source.schema(), &existing, &table)?;
         let Some(changes) = changes else {
-            return Ok(Some(columns::conversions(&schema, &self.matched(&schema, &existing, &table)?)));
+            let matched = self.matched(&columns::names_of(&schema), &schema, &existing, &table)?;
+            return Ok(Some(columns::conversions(&schema, &matched)));
         };
         // Columns that change are not compared.
         existing.iter_mut().for_each(|column| column.not_null = false);
@@ -143,7 +144,11 @@ impl Postgres {
             return Ok(None);
         }
         let new = self.new_files(source, options, control)?;
-        let (table, existing) = self.table_and_columns(control)?;
+        let (table, existing) = match self.table_and_columns(control) {
+            // The load makes the table.
+            Err(error) if error.kind() == Kind::Schema && self.on_conflict.is_history() => return Ok(None),
+            found => found?,
+        };
         let files = columns_of_files(&new);
         let evolution = match new.files().is_empty() {
             true => return Ok(Some((ColumnChanges::default(), None))),

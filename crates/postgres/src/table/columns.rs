@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use arrow_schema::{Field, Schema, SchemaRef};
 use sawmill_loader::{LoadOptions, TableName, check_name, quote, renamed};
-use sawmill_pgcopy::{Column, ColumnType, Enums, PgType, ValueOptions, is_enum, is_json};
+use sawmill_pgcopy::{Column, ColumnType, Enums, PgType, ValueOptions, is_enum, is_json, value_type};
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result};
 
 use crate::table::catalogue::{self, FoundTable, Link};
 use crate::target::Postgres;
 use crate::types::made_types::{MadeType, Nested, natural_type};
-use crate::types::server_type::{Asker, IS_READ, LOSSES, UNBOUND, of_server};
+use crate::types::server_type::{Asker, LOSSES, UNBOUND, of_server};
 
 /// System columns of every table.
 const SYSTEM: [&str; 6] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"];
@@ -52,9 +52,9 @@ pub(crate) fn read(link: Link<'_>, oid: u32) -> Result<Vec<TableColumn>> {
     let sql = format!(
         "SELECT attname::text, format_type(atttypid, atttypmod), atttypid, atttypmod, attnotnull, \
          atthasdef OR attidentity <> '', coalesce(to_jsonb(a)->>'attgenerated', '') <> '', \
-         attidentity = 'a', CASE WHEN {IS_READ} THEN {UNBOUND} END, \
+         attidentity = 'a', {UNBOUND}, \
          coalesce((SELECT pg_catalog.pg_get_expr(adbin, adrelid) ~* {NOW} FROM pg_catalog.pg_attrdef \
-           WHERE adrelid = attrelid AND adnum = attnum), false), CASE WHEN {IS_READ} THEN {LOSSES} END \
+           WHERE adrelid = attrelid AND adnum = attnum), false), {LOSSES} \
          FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid \
          WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
     );
@@ -238,8 +238,12 @@ pub(crate) fn matched(
     table: &TableName,
     options: &ValueOptions,
 ) -> Result<Arc<Vec<Column>>> {
-    let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
-    matched_of(&names, schema, existing, table, options)
+    matched_of(&names_of(schema), schema, existing, table, options)
+}
+
+/// The names of a schema's columns.
+pub(crate) fn names_of(schema: &Schema) -> Vec<String> {
+    schema.fields().iter().map(|field| field.name().clone()).collect()
 }
 
 /// As [`matched`], of the columns with these names, in their order; the others are not loaded.
@@ -273,8 +277,11 @@ pub(crate) fn matched_of(
             let fitting = column_type.clone().ok_or_else(String::new);
             fitting.and_then(|column_type| Column::new(field, i, column_type, options))
         };
+        // A type with an encoder says at once what it does not take; only its text may still be the server's to read.
+        let by_server = theirs.column_type.is_none() || value_type(field).is_string();
+        let by_server = theirs.read_by_server.as_ref().filter(|_| by_server).cloned();
         let fitting = planned(&theirs.column_type);
-        match fitting.or_else(|why| planned(&theirs.read_by_server).map_err(|_| why)) {
+        match fitting.or_else(|why| planned(&by_server).map_err(|_| why)) {
             Ok(column) => columns.push(column),
             Err(why) => {
                 let why = if why.is_empty() { why } else { format!(": {why}") };

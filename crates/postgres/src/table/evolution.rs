@@ -6,11 +6,11 @@ use std::sync::Arc;
 use arrow_array::Array;
 use arrow_schema::{DataType, Field, Schema};
 use sawmill_loader::{
-    AddedColumn, ColumnChanges, NewColumns, NullColumn, TableName, Widen, WidenedColumn, first_file_with,
-    quote, refused_changes,
+    AddedColumn, ColumnChanges, Mode, NewColumns, NullColumn, TableName, Widen, WidenedColumn,
+    first_file_with, quote, refused_changes,
 };
 use sawmill_pgcopy::{ColumnType, Integers, PgType, is_json};
-use sawmill_source::{Bounds, Error, Kind, Result, Source};
+use sawmill_source::{Bounds, DELETES, Error, Kind, Result, Source};
 
 use crate::table::columns::{self, TableColumn};
 use crate::target::Postgres;
@@ -33,7 +33,7 @@ pub(crate) fn loaded(source: &Schema, files: &Schema, changes: &ColumnChanges) -
     let is_loaded = |name: &&String| match files.index_of(name) {
         Ok(_) => !changes.left_out.contains(*name),
         // It was loaded as NULL, so it is compared as NULL.
-        Err(_) => is_null(name),
+        Err(_) => is_null(name) || *name == DELETES,
     };
     names.filter(is_loaded).cloned().collect()
 }
@@ -94,7 +94,11 @@ impl<'e> Evolution<'e> {
     /// A column that the table lacks.
     fn meet_new(&mut self, field: &Field) -> Result<()> {
         let (postgres, name) = (self.postgres, field.name());
-        if postgres.schema_change.new_columns == NewColumns::LeaveOut {
+        if postgres.has_deletes() && name == DELETES {
+            return Ok(());
+        }
+        let is_tested = postgres.deletes.as_ref().is_some_and(|tested| tested.contains(name));
+        if is_tested || postgres.schema_change.new_columns == NewColumns::LeaveOut {
             self.changes.left_out.push(name.clone());
             return Ok(());
         }
@@ -147,7 +151,8 @@ impl<'e> Evolution<'e> {
     fn find_absent(&mut self, files: &Schema, existing: &[TableColumn]) {
         for column in existing.iter().filter(|column| !column.generated) {
             let in_some = files.index_of(&column.name).is_ok();
-            if !in_some && column.filled {
+            let is_kept = self.postgres.mode == Mode::Upsert && !self.postgres.replaces_files();
+            if !in_some && (column.filled || is_kept) {
                 continue;
             }
             let Some(null) = NullColumn::new(&column.name, self.source, in_some) else { continue };

@@ -2,4 +2,5 @@
 
 pub(crate) mod enumerations;
 pub(crate) mod made_types;
+pub(crate) mod sent_as_text;
 pub(crate) mod server_type;

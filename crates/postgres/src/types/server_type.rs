@@ -17,16 +17,14 @@ use tokio_postgres::types::{FromSql, Type};
 /// Raised never: one question takes little time, and the load looks at its own flag between batches.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// The SQL condition that columns `a` of a type `t` can be read so: it has a wire format.
-pub(crate) const IS_READ: &str = "t.typreceive <> 0 AND t.typsend <> 0";
-
 /// The SQL of the type without bounds that `a.atttypid` is: the one below domains, without a modifier.
 pub(crate) const UNBOUND: &str = "(WITH RECURSIVE below(oid, base) AS (\
      SELECT t.oid, t.typbasetype UNION ALL SELECT d.oid, d.typbasetype FROM below \
      JOIN pg_catalog.pg_type d ON d.oid = below.base) \
      SELECT pg_catalog.format_type(oid, -1) FROM below WHERE base = 0)";
 
-/// The SQL of the ways, by their names in [`exact`], in which types within `t` lose a part of a text.
+/// The SQL of the ways, by their names in [`exact`], in which types within `t` lose a part of a text; and `text` if one of
+/// them has no wire format.
 pub(crate) const LOSSES: &str = "ARRAY(WITH RECURSIVE within(oid, is_inner, is_bound) AS (\
      SELECT t.oid, false, false UNION SELECT part.oid, part.is_inner, part.is_bound FROM within w CROSS JOIN LATERAL (\
        SELECT d.typbasetype, w.is_inner, w.is_inner AND d.typtypmod >= 0 FROM pg_catalog.pg_type d \
@@ -39,15 +37,18 @@ pub(crate) const LOSSES: &str = "ARRAY(WITH RECURSIVE within(oid, is_inner, is_b
        UNION ALL SELECT r.rngsubtype, true, false FROM pg_catalog.pg_range r \
          WHERE w.oid IN (r.rngtypid, (to_jsonb(r) ->> 'rngmultitypid')::oid)\
      ) part(oid, is_inner, is_bound)) \
-     SELECT DISTINCT CASE WHEN w.is_bound OR p.oid = 18 OR w.is_inner AND p.oid = 790 THEN 'digits' \
-       WHEN p.oid = 3614 THEN 'positions' ELSE 'pairs' END \
-     FROM within w JOIN pg_catalog.pg_type p USING (oid) \
-     WHERE w.is_bound OR p.oid IN (18, 3614) OR w.is_inner AND p.oid = 790 OR p.typname = 'hstore')";
+     SELECT DISTINCT loss FROM within w JOIN pg_catalog.pg_type p USING (oid) CROSS JOIN LATERAL unnest(ARRAY[\
+       CASE WHEN p.typreceive = 0 OR p.typsend = 0 THEN 'text' END, \
+       CASE WHEN w.is_bound OR p.oid = 18 OR w.is_inner AND p.oid = 790 THEN 'digits' \
+         WHEN p.oid = 3614 THEN 'positions' WHEN p.typname = 'hstore' THEN 'pairs' END]) loss \
+     WHERE loss IS NOT NULL)";
 
 /// A type that the server reads.
 #[derive(Debug)]
 struct Reader {
     name: String,
+    base: String,
+    is_text: bool,
     sql: String,
     asker: Arc<Asker>,
 }
@@ -74,10 +75,13 @@ impl Asker {
 /// The type for SQL's `name`; `unbound` is the same without a modifier and below domains, `losses` are its [`LOSSES`].
 pub(crate) fn of_server(asker: &Arc<Asker>, name: &str, unbound: &str, losses: &[String]) -> ColumnType {
     let exact = exact(name, unbound, losses);
+    let is_text = losses.iter().any(|loss| loss == "text");
+    let wire = if is_text { "::text" } else { "" };
     let sql = format!(
-        "SELECT x::{name}, {exact}, (x::{name})::text FROM unnest($1::text[]) WITH ORDINALITY AS given(x, n) ORDER BY n"
+        "SELECT (x::{name}){wire}, {exact}, (x::{name})::text FROM unnest($1::text[]) WITH ORDINALITY AS given(x, n) ORDER BY n"
     );
-    let reader = Reader { name: name.to_owned(), sql, asker: Arc::clone(asker) };
+    let reader =
+        Reader { name: name.to_owned(), base: unbound.to_owned(), is_text, sql, asker: Arc::clone(asker) };
     ColumnType::OfServer(ServerType(Arc::new(reader)))
 }
 
@@ -94,13 +98,25 @@ fn exact(name: &str, unbound: &str, losses: &[String]) -> String {
     };
     let mut all = vec![match unbound {
         "money" => format!("{} = {}", digits("x"), digits("(x::money)::text")),
+        _ if unbound.rsplit('.').next() == Some("geometry") => {
+            // A shape without a reference system gets the column's: a flag in the fifth byte, and four bytes more.
+            let part = |from: &str| format!("pg_catalog.substr({stored}, {from})");
+            let without = format!(
+                "{} || pg_catalog.translate({}, '26AE', '048C') || {} || {}",
+                part("1, 8"),
+                part("9, 1"),
+                part("10, 1"),
+                part("19")
+            );
+            format!("(x::{unbound})::text IN ({stored}, {without})")
+        }
         _ => format!(
             "{stored} IS NOT DISTINCT FROM (x::{unbound})::text AND ({} OR NOT {})",
             finer(&stored),
             finer("x")
         ),
     }];
-    all.extend(losses.iter().map(|loss| match loss.as_str() {
+    all.extend(losses.iter().filter(|loss| *loss != "text").map(|loss| match loss.as_str() {
         // A key that comes twice keeps one of its values.
         "pairs" => format!("{} = {}", pairs("x"), pairs(&stored)),
         // Positions are limited, in size and number.
@@ -188,6 +204,14 @@ fn read(connection: &Connection, row: &tokio_postgres::Row) -> Result<std::resul
 impl ReadsText for Reader {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn base(&self) -> &str {
+        &self.base
+    }
+
+    fn is_text(&self) -> bool {
+        self.is_text
     }
 
     fn wire(&self, texts: &[&str]) -> std::result::Result<Read, String> {

@@ -20,7 +20,7 @@ use crate::encode::encoders::{RejectingEncoder, SummingEncoder, marked_rows};
 use crate::nested::flat_tables::RecordNumbers;
 use crate::rejected::bad_records::BadRecords;
 use crate::table::catalogue::Link;
-use crate::table::columns;
+use crate::types::sent_as_text::selected;
 use crate::verify::sums::read_rows;
 use crate::verify::tuples::Tuples;
 
@@ -193,7 +193,7 @@ impl Locating<'_> {
     fn table_hashes(&self, link: Link<'_>, clause: &str, range: HashRange) -> Result<Vec<u64>> {
         let sql = format!(
             "COPY (SELECT {} FROM {} {clause}) TO STDOUT (FORMAT binary)",
-            columns::list(self.columns),
+            selected(self.columns),
             self.table.quoted()
         );
         let canonical = CanonicalRow::new(self.columns, true);

@@ -16,8 +16,9 @@ use crate::encode::canonical_row::CanonicalRow;
 use crate::encode::encoders::{RejectingEncoder, SummingEncoder};
 use crate::rejected::bad_records::BadRecords;
 use crate::table::catalogue::Link;
-use crate::table::columns::{self, natural};
+use crate::table::columns::natural;
 use crate::types::made_types::Nested;
+use crate::types::sent_as_text::selected;
 use crate::verify::tuples::Tuples;
 
 /// Begins the transaction of a connection that reads.
@@ -136,10 +137,8 @@ impl<'a> ReadBack<'a> {
         let canonical = CanonicalRow::new(self.columns, self.by_value);
         let mut tuples = Tuples::new(self.columns.len(), canonical, self.each_column);
         loop {
-            let sql = format!(
-                "COPY (SELECT {} FROM {range}) TO STDOUT (FORMAT binary)",
-                columns::list(self.columns)
-            );
+            let sql =
+                format!("COPY (SELECT {} FROM {range}) TO STDOUT (FORMAT binary)", selected(self.columns));
             let reading = read_rows(connection, &sql, &mut tuples);
             connection.wait_for(control, reading)?;
             match take() {

@@ -21,16 +21,17 @@ const BOOLEAN: u32 = 16;
 const FIRST: &str = " ORDER BY ctid LIMIT 1";
 
 impl Postgres {
-    /// The columns that the source fills, matched by name. With deletes the mark is one of them, and columns of their
-    /// condition that the table lacks are left out.
+    /// The columns with these names that the source fills, matched by name. With deletes the mark is one of them, and
+    /// columns of their condition that the table lacks are left out.
     pub(crate) fn matched(
         &self,
+        names: &[String],
         schema: &Schema,
         existing: &[TableColumn],
         table: &TableName,
     ) -> Result<Arc<Vec<Column>>> {
         let Some(tested) = &self.deletes else {
-            return columns::matched(schema, existing, table, &self.values);
+            return columns::matched_of(names, schema, existing, table, &self.values);
         };
         let has = |name: &str| existing.iter().any(|column| column.name == name);
         if has(DELETES) {
@@ -39,8 +40,8 @@ impl Postgres {
                 .at(format!("table {table}"))
                 .advise("rename the table's column"));
         }
-        let names = schema.fields().iter().map(|field| field.name());
-        let names: Vec<String> = names.filter(|name| has(name) || !tested.contains(name)).cloned().collect();
+        let names = names.iter().filter(|name| has(name) || !tested.contains(name));
+        let names: Vec<String> = names.cloned().collect();
         let mark = TableColumn {
             name: DELETES.to_owned(),
             type_name: "boolean".to_owned(),

@@ -24,6 +24,8 @@ pub(crate) struct WriterPlan {
     /// Takes the lock of the load's writers in a transaction.
     pub lock: String,
     pub checkpoints: Checkpoints,
+    /// What a connection makes before it copies.
+    pub before_copy: Option<String>,
     /// `COPY table (columns) FROM STDIN (FORMAT binary)`.
     pub copy: String,
     /// Whether units have as many rows as planned. If not, only reading a unit shows its number of rows.

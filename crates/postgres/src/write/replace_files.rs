@@ -9,6 +9,7 @@ use crate::records::checkpoint::{Checkpoints, Records, UNITS, UNITS_UNLOGGED, si
 use crate::table::catalogue::Link;
 use crate::table::columns::list;
 use crate::table::planned_columns::PlannedColumns;
+use crate::types::sent_as_text::selected;
 use crate::verify::sums::read_rows;
 use crate::verify::tuples::Tuples;
 use crate::write::upsert::{OVERRIDING, inserted};
@@ -119,7 +120,7 @@ impl ReplacedFiles<'_> {
         let names: Vec<String> = self.names.iter().map(|name| literal(name)).collect();
         let sql = format!(
             "COPY (SELECT {} FROM {} WHERE {} = ANY (ARRAY[{}])) TO STDOUT (FORMAT binary)",
-            list(self.columns),
+            selected(self.columns),
             self.table.quoted(),
             quote(self.column),
             names.join(", ")

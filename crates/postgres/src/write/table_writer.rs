@@ -93,7 +93,10 @@ impl<'s> TableWriter<'s> {
         let link = Link::new(&connection, control);
         let destination = match parts {
             Some(parts) => Destination::Parts(parts),
-            None => Destination::Shared(link.prepare(&plan.copy)?),
+            None => {
+                plan.before_copy.as_ref().map_or(Ok(()), |made| link.batch(made))?;
+                Destination::Shared(link.prepare(&plan.copy)?)
+            }
         };
         let records = UnitRecorder::new(&plan, link)?;
         let rejecter = rejects.map(|rejects| Rejecter::new(rejects, &plan, link)).transpose()?;

@@ -32,7 +32,8 @@ use crate::parquet_files::opened_file::{
 };
 use crate::parquet_files::page_checksums::PageChecksums;
 use crate::parquet_files::reader::{FileBytes, ParquetReader};
-use crate::parquet_files::schema::{read_schema, same};
+use crate::parquet_files::schema::{ReadSchema, read_schema, same};
+use crate::parquet_files::shapes;
 use crate::parquet_files::united::{FindLoaded, UnlikeFiles, common_columns};
 use crate::units::{
     Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, check_given, counted_places, recut,
@@ -415,6 +416,10 @@ pub(super) fn open(
     let read = read_schema(derived.schema(), descriptor, embedded).map_err(|what| {
         Error::new(Kind::Schema, what).at(&shown).advise("omit the column, or write it with another type")
     })?;
+    let read = match shapes::with_marks(&read.schema, &footer) {
+        Some(schema) => ReadSchema { schema: Arc::new(schema), ..read },
+        None => read,
+    };
     let read = match table {
         Some(table) => read.with_zones_of(table),
         None => read,

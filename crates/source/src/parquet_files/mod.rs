@@ -11,6 +11,7 @@ pub(crate) mod opened_file;
 pub(crate) mod page_checksums;
 pub(crate) mod reader;
 pub(crate) mod schema;
+mod shapes;
 pub(crate) mod stamp;
 pub(crate) mod table;
 pub(crate) mod united;

@@ -11,6 +11,7 @@ use sawmill_profile::{Error, Kind, Result};
 use crate::columns::common::{merged, values_of};
 use crate::columns::leaves::with_leaves;
 use crate::parquet_files::interval::{INTERVAL_BYTES, INTERVAL_EXTENSION, is_marked};
+use crate::parquet_files::shapes::{self, SRID_MARK};
 
 /// Field metadata that names an Arrow extension type
 /// (<https://arrow.apache.org/docs/format/CanonicalExtensions.html>).
@@ -84,7 +85,10 @@ pub(crate) fn read_schema(
             .map(|(field, column)| match column {
                 _ if is_enum(column) => marked(field, ENUM_MARK, ""),
                 _ if holds_variant(column) => marked(field, EXTENSION_NAME, VARIANT_EXTENSION),
-                _ => Arc::clone(field),
+                _ => match shapes::of_column(column) {
+                    Some(system) => marked(field, SRID_MARK, &system),
+                    None => Arc::clone(field),
+                },
             })
             .collect();
     }
@@ -219,6 +223,7 @@ pub(crate) fn same(a: &Field, b: &Field) -> bool {
     let untyped = *a.data_type() == DataType::Null || *b.data_type() == DataType::Null;
     untyped
         || extension(a) == extension(b)
+            && a.metadata().get(SRID_MARK) == b.metadata().get(SRID_MARK)
             && match (a.data_type(), b.data_type()) {
                 (List(a), List(b)) | (LargeList(a), LargeList(b)) => same(a, b),
                 (FixedSizeList(a, n), FixedSizeList(b, m)) => n == m && same(a, b),
