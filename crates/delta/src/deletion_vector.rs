@@ -153,12 +153,13 @@ struct Rows {
 
 impl Rows {
     fn add(&mut self, rows: Range<u64>) -> Result<(), String> {
+        let is_full = self.ranges.len() >= self.most;
         match self.ranges.last_mut() {
             Some(last) if rows.start < last.end => {
                 return Err("its rows are not in ascending order".to_owned());
             }
             Some(last) if rows.start == last.end => last.end = rows.end,
-            _ if self.ranges.len() >= self.most => {
+            _ if is_full => {
                 return Err(format!("it takes more than {} bytes of memory", self.most * RANGE));
             }
             _ => self.ranges.push(rows),
