@@ -225,7 +225,7 @@ fn a_row_of_more_values_than_memory_may_hold_is_refused_within_a_page_and_across
     };
     let page = |repetition: &[u8], values: u64| {
         let levels = [levels(repetition), levels(&run(values, 1))].concat();
-        Page { values: values as i32, levels, stored: 0, version_2: None }
+        Page { values: values as i32, levels, stored: 0, version_2: None, denies_codec: false }
     };
     let first = |values: u64| page(&[run(1, 0), run(values - 1, 1)].concat(), values);
     let further = |values: u64| page(&run(values, 1), values);
