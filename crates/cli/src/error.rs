@@ -6,6 +6,8 @@ use std::{fmt, io};
 use sawmill_inspect::JsonSafe;
 use serde::Serialize;
 
+use crate::screen::escape::short;
+
 /// Why a command failed.
 #[derive(Debug)]
 pub(crate) struct Error {
@@ -152,7 +154,7 @@ impl Error {
     pub(crate) fn parts(&self) -> serde_json::Value {
         let Self { what, place, advice, exit, .. } = self;
         serde_json::json!({
-            "code": exit, "exit": *exit as u8, "what": what, "where": place, "advice": advice,
+            "code": exit, "exit": *exit as u8, "what": short(what), "where": short(place), "advice": short(advice),
         })
     }
 
@@ -170,7 +172,8 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [&self.what, &self.place, &self.advice];
-        let parts: Vec<&str> = parts.into_iter().map(|p| p.as_str()).filter(|p| !p.is_empty()).collect();
+        let parts: Vec<_> =
+            parts.into_iter().filter(|part| !part.is_empty()).map(|part| short(part)).collect();
         f.write_str(&parts.join(" - "))
     }
 }

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Action {
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Not read: nothing depends on it.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub commit_info: Option<serde_json::Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<Protocol>,
@@ -100,10 +101,26 @@ pub(crate) struct Add {
     pub modification_time: i64,
     #[serde(default)]
     pub data_change: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Not read: nothing depends on them.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub stats: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_vector: Option<DeletionVector>,
+}
+
+impl Add {
+    /// Estimates its memory, and that of the file of the snapshot that is made of it.
+    pub(crate) fn memory(&self) -> usize {
+        let of_value = |(name, value): (&String, &Option<String>)| {
+            500 + name.len() + 4 * value.as_ref().map_or(0, String::len)
+        };
+        let vector = self.deletion_vector.as_ref().map_or(0, |vector| 3 * vector.path_or_inline_dv.len());
+        let values = if self.partition_values.is_empty() { 0 } else { 700 };
+        900 + 4 * self.path.len()
+            + vector
+            + values
+            + self.partition_values.iter().map(of_value).sum::<usize>()
+    }
 }
 
 /// A file that no longer belongs to the table.

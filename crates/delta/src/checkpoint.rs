@@ -10,7 +10,7 @@ use parquet::arrow::arrow_reader::{
 };
 use sawmill_footer::{ColumnChunk, Footer, Options};
 use sawmill_inspect::{DEFAULT_MAX_PAGE, check_page_sizes};
-use sawmill_profile::{Error, Kind, Result};
+use sawmill_profile::{Error, Kind};
 
 use crate::action::Action;
 use crate::log_name::LOG;
@@ -30,18 +30,24 @@ const MIN_ENTRIES: usize = 10_000;
 /// As JSON they are at most so many times as long as in the file, except for a few.
 const USUAL_RATIO: usize = 64;
 const MIN_TEXT: usize = 16 << 20;
+/// The longest line. Its schema or the values of a file take most of it.
+const MAX_LINE: usize = 16 << 20;
 /// How many rows are read at a time, and how many bytes they may have.
 const BATCH_ROWS: usize = 1024;
 const MAX_DECODED: u64 = 32 << 20;
 
-/// Returns the entries of a checkpoint in these files of the log's folder.
-pub(crate) fn read(table: &dyn TableFolder, names: &[String]) -> Result<Vec<Action>> {
-    let mut actions = Vec::new();
+/// Where entries go, one after the other.
+pub(crate) type Take<'a> = &'a mut dyn FnMut(Action) -> Result<(), String>;
+
+/// Takes the entries of a checkpoint in these files of the log's folder.
+pub(crate) fn read(table: &dyn TableFolder, names: &[String], take: Take<'_>) -> sawmill_profile::Result<()> {
+    let mut sidecars = Vec::new();
     for name in names {
-        actions.extend(read_file(table, &format!("{LOG}/{name}"))?);
+        read_file(table, &format!("{LOG}/{name}"), &mut |action| {
+            sidecars.extend(action.sidecar.as_ref().map(|sidecar| sidecar.path.clone()));
+            take(action)
+        })?;
     }
-    let sidecars: Vec<String> =
-        actions.iter().filter_map(|action| Some(action.sidecar.as_ref()?.path.clone())).collect();
     for sidecar in sidecars {
         if sidecar.contains('/') {
             return Err(Error::new(Kind::Failed, "a sidecar outside of the log's folder")
@@ -50,39 +56,46 @@ pub(crate) fn read(table: &dyn TableFolder, names: &[String]) -> Result<Vec<Acti
                     "write a checkpoint of the table without sidecars, or one that has them in its log",
                 ));
         }
-        actions.extend(read_file(table, &format!("{LOG}/{SIDECARS}/{sidecar}"))?);
+        read_file(table, &format!("{LOG}/{SIDECARS}/{sidecar}"), take)?;
     }
-    Ok(actions)
+    Ok(())
 }
 
-fn read_file(table: &dyn TableFolder, name: &str) -> Result<Vec<Action>> {
+fn read_file(table: &dyn TableFolder, name: &str, take: Take<'_>) -> sawmill_profile::Result<()> {
     let place = || table.location(name).map_or_else(|_| name.to_owned(), |place| place.to_string());
     let damaged = |what: String| {
         Error::new(Kind::Failed, format!("the checkpoint cannot be read: {what}"))
             .at(place())
             .advise("restore it, or remove it if the log has all commits before it")
     };
-    let bytes = table.read(name)?.ok_or_else(|| damaged("the file is missing".to_owned()))?;
-    let actions = match name.ends_with(".json") {
-        true => actions_of(&bytes),
-        false => actions_of_parquet(bytes),
-    };
-    actions.map_err(damaged)
+    let bytes = table.read(name, u64::MAX)?.ok_or_else(|| damaged("the file is missing".to_owned()))?;
+    match name.ends_with(".json") {
+        true => each_action(&bytes, take),
+        false => each_action_of_parquet(bytes, take),
+    }
+    .map_err(damaged)
 }
 
-/// Returns the entries on the lines of a commit, or of a checkpoint in JSON.
-pub(crate) fn actions_of(lines: &[u8]) -> std::result::Result<Vec<Action>, String> {
+/// Takes the entries on the lines of a commit, or of a checkpoint in JSON.
+pub(crate) fn each_action(lines: &[u8], take: Take<'_>) -> Result<(), String> {
     let lines = lines.split(|byte| *byte == b'\n').enumerate();
-    let lines = lines.filter(|(_, line)| !line.trim_ascii().is_empty());
-    lines
-        .map(|(at, line)| serde_json::from_slice(line).map_err(|error| format!("line {}: {error}", at + 1)))
-        .filter(|read| read.as_ref().map_or(true, Action::is_used))
-        .collect()
+    for (at, line) in lines.filter(|(_, line)| !line.trim_ascii().is_empty()) {
+        let at = |what: String| format!("line {}: {what}", at + 1);
+        // What is made of a line takes some ten times its bytes.
+        if line.len() > MAX_LINE {
+            return Err(at(format!("it has {} bytes, more than {MAX_LINE}", line.len())));
+        }
+        let action: Action = serde_json::from_slice(line).map_err(|error| at(error.to_string()))?;
+        if action.is_used() {
+            take(action)?;
+        }
+    }
+    Ok(())
 }
 
-/// Returns the entries in the rows of a Parquet file. Empty rows, which a file can claim by the billion in a few bytes,
+/// Takes the entries in the rows of a Parquet file. Empty rows, which a file can claim by the billion in a few bytes,
 /// take no memory.
-fn actions_of_parquet(bytes: Vec<u8>) -> std::result::Result<Vec<Action>, String> {
+fn each_action_of_parquet(mut bytes: Vec<u8>, take: Take<'_>) -> Result<(), String> {
     let size = bytes.len();
     let most = size / ENTRY_BYTES + MIN_ENTRIES;
     let footer = Footer::from_file_bytes(&bytes, &Options::new()).map_err(|e| e.to_string())?;
@@ -91,8 +104,13 @@ fn actions_of_parquet(bytes: Vec<u8>) -> std::result::Result<Vec<Action>, String
         return Err(format!("it has {rows} rows, where at most {MAX_ROWS} are read"));
     }
     let is_read = |chunk: &ColumnChunk<'_>| COLUMNS.contains(&chunk.element().top().name());
-    let (row, _) = check_page_sizes(&footer, bytes.as_slice(), DEFAULT_MAX_PAGE, u64::MAX, is_read)
+    let (row, headers) = check_page_sizes(&footer, bytes.as_slice(), DEFAULT_MAX_PAGE, u64::MAX, is_read)
         .map_err(|e| e.to_string())?;
+    for (at, header) in headers {
+        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        let there = bytes.get_mut(at..).and_then(|behind| behind.get_mut(..header.len()));
+        there.into_iter().for_each(|there| there.copy_from_slice(&header));
+    }
     let at_once = usize::try_from(MAX_DECODED / row.max(1)).unwrap_or(BATCH_ROWS).clamp(1, BATCH_ROWS);
     let all: Vec<usize> = (0..footer.num_columns()).collect();
     let metadata = Arc::new(footer.to_parquet_59(Some(&all)).map_err(|e| e.to_string())?);
@@ -112,18 +130,21 @@ fn actions_of_parquet(bytes: Vec<u8>) -> std::result::Result<Vec<Action>, String
     });
     let mask = ProjectionMask::leaves(schema, wanted);
     let reader = builder.with_projection(mask).with_batch_size(at_once).build().map_err(|e| e.to_string())?;
-    let (mut actions, mut text) = (Vec::new(), 0);
+    let (mut count, mut text) = (0, 0);
     for batch in reader {
         let mut lines = LineDelimitedWriter::new(Vec::new());
         lines.write(&batch.map_err(|e| e.to_string())?).map_err(|e| e.to_string())?;
         lines.finish().map_err(|e| e.to_string())?;
         let lines = lines.into_inner();
         text += lines.len();
-        actions.extend(actions_of(&lines)?);
-        if actions.len() > most || text > size.saturating_mul(USUAL_RATIO).saturating_add(MIN_TEXT) {
-            let what = format!("{} entries of {text} bytes in {size} bytes of the file", actions.len());
+        each_action(&lines, &mut |action| {
+            count += 1;
+            take(action)
+        })?;
+        if count > most || text > size.saturating_mul(USUAL_RATIO).saturating_add(MIN_TEXT) {
+            let what = format!("{count} entries of {text} bytes in {size} bytes of the file");
             return Err(format!("it is made to exhaust memory: found {what}"));
         }
     }
-    Ok(actions)
+    Ok(())
 }

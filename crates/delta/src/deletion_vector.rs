@@ -29,20 +29,23 @@ const WITH_RUNS: u32 = 12_347;
 const NO_OFFSETS: usize = 4;
 /// A container with more values than this is a bitmap of 2^16 bits.
 const MAX_ARRAY: usize = 4096;
+/// The memory of one range of rows while there are more and more, and they are then copied.
+const RANGE: usize = 3 * size_of::<Range<u64>>();
 
-/// Returns the deleted rows of a file, in ascending order, of a vector within the confinement. The error names the fault
-/// of the vector.
+/// Returns the deleted rows of a file, in ascending order, of a vector within the confinement, if they take at most `room`
+/// bytes. The error names the fault of the vector.
 pub(crate) fn deleted_rows(
     table: &dyn TableFolder,
     vector: &DeletionVector,
     confinement: Option<&Confinement>,
+    room: usize,
 ) -> Result<Vec<Range<u64>>, String> {
     let size = usize::try_from(vector.size_in_bytes).map_err(|_| "it has a negative size".to_owned())?;
     let text = vector.path_or_inline_dv.as_str();
     let ranges = match vector.storage_type.as_str() {
         "i" => {
             let bytes = base85(text).ok_or("its text is not base85")?;
-            rows_of(bytes.get(..size).ok_or("it is shorter than its size")?)?
+            rows_of(bytes.get(..size).ok_or("it is shorter than its size")?, room)?
         }
         kind @ ("u" | "p") => {
             let place = match kind {
@@ -55,7 +58,7 @@ pub(crate) fn deleted_rows(
             confinement.map_or(Ok(()), |within| within.check(&place)).map_err(|error| error.to_string())?;
             let bytes = table.read_at(&place).map_err(|error| error.to_string())?;
             let bytes = bytes.ok_or_else(|| format!("its file {place} does not exist"))?;
-            rows_of(in_file(&bytes, vector.offset.unwrap_or(1), size)?)?
+            rows_of(in_file(&bytes, vector.offset.unwrap_or(1), size)?, room)?
         }
         other => return Err(format!("sawmill lacks vectors of the storage type {other:?}")),
     };
@@ -120,16 +123,16 @@ impl<'a> Bytes<'a> {
 }
 
 /// Returns the rows of the data of a vector.
-fn rows_of(data: &[u8]) -> Result<Vec<Range<u64>>, String> {
+fn rows_of(data: &[u8], room: usize) -> Result<Vec<Range<u64>>, String> {
     let mut bytes = Bytes(data);
     let magic: [u8; 4] = bytes.array()?;
-    let mut rows = Rows::default();
+    let mut rows = Rows { ranges: Vec::new(), most: room / RANGE };
     if u32::from_be_bytes(magic) == OLDER_MAGIC {
         for upper in 0..u64::from(u32::from_be_bytes(bytes.array()?)) {
             let _length: [u8; 4] = bytes.array()?;
             bitmap(&mut bytes, upper << 32, &mut rows)?;
         }
-        return Ok(rows.0);
+        return Ok(rows.ranges);
     }
     if u32::from_le_bytes(magic) != MAGIC {
         return Err("it is not an array of Roaring bitmaps".to_owned());
@@ -139,21 +142,27 @@ fn rows_of(data: &[u8]) -> Result<Vec<Range<u64>>, String> {
         let upper = u64::from(bytes.u32()?) << 32;
         bitmap(&mut bytes, upper, &mut rows)?;
     }
-    Ok(rows.0)
+    Ok(rows.ranges)
 }
 
 /// Rows in ascending order.
-#[derive(Default)]
-struct Rows(Vec<Range<u64>>);
+struct Rows {
+    ranges: Vec<Range<u64>>,
+    most: usize,
+}
 
 impl Rows {
     fn add(&mut self, rows: Range<u64>) -> Result<(), String> {
-        match self.0.last_mut() {
+        let is_full = self.ranges.len() >= self.most;
+        match self.ranges.last_mut() {
             Some(last) if rows.start < last.end => {
                 return Err("its rows are not in ascending order".to_owned());
             }
             Some(last) if rows.start == last.end => last.end = rows.end,
-            _ => self.0.push(rows),
+            _ if is_full => {
+                return Err(format!("it takes more than {} bytes of memory", self.most * RANGE));
+            }
+            _ => self.ranges.push(rows),
         }
         Ok(())
     }
@@ -261,7 +270,7 @@ mod tests {
             size_in_bytes: bytes.len() as i64,
             cardinality,
         };
-        deleted_rows(&LocalTable::new("."), &vector, None)
+        deleted_rows(&LocalTable::new("."), &vector, None, 1 << 20)
     }
 
     fn array(bitmaps: &[(u32, Vec<u8>)]) -> Vec<u8> {
@@ -287,7 +296,7 @@ mod tests {
                 size_in_bytes,
                 cardinality: 6,
             };
-            let rows = deleted_rows(&LocalTable::new("."), &vector, None).unwrap();
+            let rows = deleted_rows(&LocalTable::new("."), &vector, None, 1 << 20).unwrap();
             assert_eq!(rows, [3..5, 7..8, 11..12, 18..19, 29..30]);
         }
         assert_eq!(
@@ -316,7 +325,7 @@ mod tests {
                 cardinality: 2,
             };
             let confinement = folder.map(|folder| Confinement::to(folder).unwrap());
-            deleted_rows(&LocalTable::new(table.path()), &vector, confinement.as_ref())
+            deleted_rows(&LocalTable::new(table.path()), &vector, confinement.as_ref(), 1 << 20)
         };
         let url = format!("file://{}", path.display().to_string().replace(' ', "%20"));
         for text in [path.to_str().unwrap(), &url] {

@@ -13,20 +13,20 @@ pub(crate) fn commit_name(version: u64) -> String {
 /// The commits and checkpoints of a log.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct LogNames {
-    /// The versions of the commits.
-    pub commits: Vec<u64>,
+    /// The commits' versions, and the lengths of their files.
+    pub commits: BTreeMap<u64, u64>,
     /// The files of each complete checkpoint, by version.
     pub checkpoints: BTreeMap<u64, Vec<String>>,
 }
 
 impl LogNames {
-    /// Finds them among the names of files in the log's folder, without the folder.
-    pub(crate) fn new<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+    /// Finds them among the names, without the folder, and lengths of files in the log's folder.
+    pub(crate) fn new<'a>(names: impl Iterator<Item = (&'a str, u64)>) -> Self {
         let mut found = Self::default();
         let mut parts: BTreeMap<(u64, u32), Vec<String>> = BTreeMap::new();
-        for name in names {
+        for (name, bytes) in names {
             match parse(name) {
-                Some(LogName::Commit(version)) => found.commits.push(version),
+                Some(LogName::Commit(version)) => drop(found.commits.insert(version, bytes)),
                 Some(LogName::Checkpoint(version)) => {
                     found.checkpoints.insert(version, vec![name.to_owned()]);
                 }
@@ -42,13 +42,12 @@ impl LogNames {
                 found.checkpoints.entry(version).or_insert(names);
             }
         }
-        found.commits.sort_unstable();
         found
     }
 
     /// The newest version; `None` if the table does not exist.
     pub(crate) fn newest(&self) -> Option<u64> {
-        self.commits.last().copied().max(self.checkpoints.keys().last().copied())
+        self.commits.keys().last().copied().max(self.checkpoints.keys().last().copied())
     }
 }
 
@@ -108,8 +107,8 @@ mod tests {
             "18446744073709551615.checkpoint.parquet",
             "00000000000000000003.json.tmp",
         ];
-        let found = LogNames::new(names.into_iter());
-        assert_eq!((found.commits.as_slice(), found.newest()), (&[2, 10][..], Some(10)));
+        let found = LogNames::new(names.into_iter().map(|name| (name, 1)));
+        assert_eq!((&found.commits, found.newest()), (&BTreeMap::from([(2, 1), (10, 1)]), Some(10)));
         assert_eq!(found.checkpoints.keys().copied().collect::<Vec<_>>(), [2, 8, 9]);
         assert_eq!(found.checkpoints[&9].len(), 2);
         assert_eq!(commit_name(7), "_delta_log/00000000000000000007.json");

@@ -12,7 +12,7 @@ use sawmill_store::{Confinement, Location};
 use serde_json::Value;
 
 use crate::action::{Action, Add, DeletionVector, Metadata, Protocol};
-use crate::checkpoint::{self, actions_of};
+use crate::checkpoint::{self, each_action};
 use crate::deletion_vector::deleted_rows;
 use crate::log_name::{LOG, LogNames, commit_name};
 use crate::partition;
@@ -20,8 +20,11 @@ use crate::protocol::{check_readable, mapping};
 use crate::schema::{DeltaField, Mapping, PHYSICAL_NAME, fields_of, to_arrow};
 use crate::table_folder::TableFolder;
 
-/// How many commits are read at the same time.
+/// How many commits are read at the same time, and how many bytes they have together, unless one alone has more.
 const READERS: usize = 16;
+const MAX_READ: u64 = 64 << 20;
+/// What the files of a version may take in memory: half a million files, or more with short names.
+const MAX_MEMORY: usize = 512 << 20;
 /// Tables have a few; each takes memory for each file.
 const MAX_PARTITION_COLUMNS: usize = 100;
 
@@ -88,7 +91,7 @@ impl Snapshot {
     ) -> Result<Option<Self>> {
         let place = table.location("")?.to_string();
         let names = table.names(LOG)?;
-        let names = LogNames::new(names.iter().map(String::as_str));
+        let names = LogNames::new(names.iter().map(|(name, bytes)| (name.as_str(), *bytes)));
         let Some(newest) = names.newest() else { return Ok(None) };
         let version = version.unwrap_or(newest);
         if version > newest {
@@ -115,7 +118,11 @@ struct Replayed {
     protocol: Option<Protocol>,
     metadata: Option<Metadata>,
     adds: BTreeMap<FileKey, Add>,
+    /// Files of the commit that is being applied: what it removes are files of earlier ones.
+    fresh: BTreeMap<FileKey, Add>,
     applications: BTreeMap<String, i64>,
+    /// What the files take in memory.
+    memory: usize,
 }
 
 impl Replayed {
@@ -124,14 +131,15 @@ impl Replayed {
         let checkpoint = names.checkpoints.range(..=version).next_back();
         let first = match checkpoint {
             Some((at, files)) => {
-                replayed.apply(checkpoint::read(table, files)?)?;
+                checkpoint::read(table, files, &mut |action| replayed.apply(action))?;
+                replayed.end_commit();
                 at + 1
             }
             None => 0,
         };
         // A name may say that there are billions: none is counted behind the first that is missing.
         let commits = first..=version;
-        if let Some(missing) = commits.clone().find(|commit| names.commits.binary_search(commit).is_err()) {
+        if let Some(missing) = commits.clone().find(|commit| !names.commits.contains_key(commit)) {
             let what =
                 format!("version {version} cannot be read any more: its log lacks the commit {missing}");
             let oldest = names.checkpoints.keys().next().map_or_else(String::new, |oldest| {
@@ -139,33 +147,70 @@ impl Replayed {
             });
             return Err(Error::new(Kind::Failed, what).at(place).advise(oldest));
         }
-        for actions in read_commits(table, &commits.collect::<Vec<_>>())? {
-            replayed.apply(actions)?;
-        }
+        let commits = commits.filter_map(|commit| names.commits.get_key_value(&commit));
+        replayed.read_commits(table, &commits.collect::<Vec<_>>())?;
         Ok(replayed)
     }
 
-    /// Applies the entries of one commit or checkpoint.
-    fn apply(&mut self, actions: Vec<Action>) -> Result<()> {
-        let key = |path: &str, deleted: Option<&crate::action::DeletionVector>| -> Result<FileKey> {
-            Ok((decoded(path)?, deleted.map(crate::action::DeletionVector::id)))
-        };
-        for action in &actions {
-            if let Some(remove) = &action.remove {
-                self.adds.remove(&key(&remove.path, remove.deletion_vector.as_ref())?);
+    /// Reads commits of these versions and lengths, several at the same time, and applies them in their order.
+    fn read_commits(&mut self, table: &dyn TableFolder, mut commits: &[(&u64, &u64)]) -> Result<()> {
+        let pool = Pool::new("commit", READERS.min(commits.len()), None);
+        while !commits.is_empty() {
+            let mut sum = 0_u64;
+            let fits = |(_, bytes): &&(&u64, &u64)| {
+                sum = sum.saturating_add(**bytes);
+                sum <= MAX_READ
+            };
+            let several = commits.iter().take(READERS).take_while(fits).count().max(1);
+            let (now, rest) = commits.split_at(several);
+            for (version, bytes) in
+                pool.map(now, |(version, bytes)| read_commit(table, **version, **bytes))?
+            {
+                each_action(&bytes, &mut |action| self.apply(action))
+                    .map_err(|what| damaged(table, version, &what))?;
+                self.end_commit();
             }
-        }
-        for action in actions {
-            if let Some(add) = action.add {
-                self.adds.insert(key(&add.path, add.deletion_vector.as_ref())?, add);
-            }
-            if let Some(transaction) = action.txn {
-                self.applications.insert(transaction.app_id, transaction.version);
-            }
-            self.protocol = action.protocol.or(self.protocol.take());
-            self.metadata = action.meta_data.or(self.metadata.take());
+            commits = rest;
         }
         Ok(())
+    }
+
+    /// Applies an entry of a commit or checkpoint.
+    fn apply(&mut self, action: Action) -> std::result::Result<(), String> {
+        let key = |path: &str, deleted: Option<&DeletionVector>| -> std::result::Result<FileKey, String> {
+            let decoded = sawmill_store::percent_decoded(path);
+            let decoded = decoded.ok_or_else(|| format!("the path {path:?} is not percent-encoded UTF-8"))?;
+            Ok((decoded, deleted.map(DeletionVector::id)))
+        };
+        if let Some(remove) = &action.remove {
+            let removed = self.adds.remove(&key(&remove.path, remove.deletion_vector.as_ref())?);
+            self.memory -= removed.map_or(0, |add| add.memory());
+        }
+        if let Some(add) = action.add {
+            self.memory += add.memory();
+            let replaced = self.fresh.insert(key(&add.path, add.deletion_vector.as_ref())?, add);
+            self.memory -= replaced.map_or(0, |add| add.memory());
+        }
+        if let Some(transaction) = action.txn {
+            self.memory += 100 + transaction.app_id.len();
+            self.applications.insert(transaction.app_id, transaction.version);
+        }
+        self.protocol = action.protocol.or(self.protocol.take());
+        self.metadata = action.meta_data.or(self.metadata.take());
+        match self.memory > MAX_MEMORY {
+            true => {
+                Err(format!("its files take more than {} MiB of memory: compact the table", MAX_MEMORY >> 20))
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// Adds the files of a commit, of which some may be there.
+    fn end_commit(&mut self) {
+        for (key, add) in std::mem::take(&mut self.fresh) {
+            let replaced = self.adds.insert(key, add);
+            self.memory -= replaced.map_or(0, |add| add.memory());
+        }
     }
 
     fn snapshot(self, table: Within<'_>, version: u64, place: &str) -> Result<Snapshot> {
@@ -201,8 +246,9 @@ impl Replayed {
             .collect::<Result<_>>()?;
         let mut files = Vec::with_capacity(self.adds.len());
         let mut vectors = BTreeMap::new();
+        let mut room = MAX_MEMORY - self.memory;
         for ((path, _), add) in &self.adds {
-            let deleted = deleted(table, path, add, &mut vectors)?;
+            let deleted = deleted(table, path, add, (&mut vectors, &mut room))?;
             files.push(file_of(table, path, add, deleted, (&schema, &names), &partitions)?);
         }
         Ok(Snapshot {
@@ -222,24 +268,26 @@ impl Replayed {
 /// A table's folder, and the folder that its files must be in.
 type Within<'a> = (&'a dyn TableFolder, Option<&'a Confinement>);
 
-/// The rows of a file that are deleted. Files that name the same deletion vector share it in `vectors`.
+/// The rows of a file that are deleted. Files that name the same deletion vector share it in `vectors`, which has `room`
+/// for more bytes.
 fn deleted(
     (table, confinement): Within<'_>,
     path: &str,
     add: &Add,
-    vectors: &mut BTreeMap<DeletionVector, Arc<[Range<u64>]>>,
+    (vectors, room): (&mut BTreeMap<DeletionVector, Arc<[Range<u64>]>>, &mut usize),
 ) -> Result<Option<DeletedRows>> {
     let Some(vector) = &add.deletion_vector else { return Ok(None) };
     let rows = match vectors.get(vector) {
         Some(rows) => Arc::clone(rows),
         None => {
-            let rows: Arc<[_]> = deleted_rows(table, vector, confinement)
+            let rows: Arc<[_]> = deleted_rows(table, vector, confinement, *room)
                 .map_err(|what| {
                     Error::new(Kind::Failed, format!("the deletion vector of the file cannot be read: {what}"))
                         .at(path)
                         .advise("rewrite the files that have some (in Spark: REORG TABLE ... APPLY (PURGE)), then load the new version")
                 })?
                 .into();
+            *room = room.saturating_sub(size_of_val(&*rows));
             vectors.insert(vector.clone(), Arc::clone(&rows));
             rows
         }
@@ -290,35 +338,23 @@ fn is_absolute(path: &str) -> bool {
     path.starts_with('/') || path.split_once("://").is_some_and(|(scheme, _)| !scheme.contains('/'))
 }
 
-/// Reads commits, several at the same time, and returns their entries in the order of the versions.
-fn read_commits(table: &dyn TableFolder, versions: &[u64]) -> Result<Vec<Vec<Action>>> {
-    let pool = Pool::new("commit", READERS.min(versions.len()), None);
-    pool.map(versions, |version| read_commit(table, *version))
+fn read_commit(table: &dyn TableFolder, version: u64, bytes: u64) -> Result<(u64, Vec<u8>)> {
+    let read = table.read(&commit_name(version), bytes)?;
+    Ok((version, read.ok_or_else(|| damaged(table, version, "the file is missing"))?))
 }
 
-fn read_commit(table: &dyn TableFolder, version: u64) -> Result<Vec<Action>> {
+fn damaged(table: &dyn TableFolder, version: u64, what: &str) -> Error {
     let name = commit_name(version);
-    let damaged = |what: String| {
-        let place = table.location(&name).map_or_else(|_| name.clone(), |place| place.to_string());
-        Error::new(Kind::Failed, format!("the commit cannot be read: {what}"))
-            .at(place)
-            .advise("restore the table's log")
-    };
-    let bytes = table.read(&name)?.ok_or_else(|| damaged("the file is missing".to_owned()))?;
-    actions_of(&bytes).map_err(damaged)
-}
-
-/// Returns a path without percent-encoding.
-fn decoded(path: &str) -> Result<String> {
-    sawmill_store::percent_decoded(path).ok_or_else(|| {
-        Error::new(Kind::Failed, "the path of a file is not percent-encoded UTF-8")
-            .at(path)
-            .advise("restore the table's log")
-    })
+    let place = table.location(&name).map_or(name, |place| place.to_string());
+    Error::new(Kind::Failed, format!("the commit cannot be read: {what}"))
+        .at(place)
+        .advise("restore the table's log")
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use arrow_array::{Int64Array, RecordBatch, StringArray, StructArray};
     use arrow_schema::{DataType, Field};
     use parquet::arrow::ArrowWriter;
@@ -362,6 +398,53 @@ mod tests {
             files.iter().map(|file| Arc::clone(&file.deleted.as_ref().unwrap().rows)).collect::<Vec<_>>();
         assert_eq!(rows[0].len(), 5);
         assert!(Arc::ptr_eq(&rows[0], &rows[1]));
+    }
+
+    /// A table of commits of 64 MiB, which counts the bytes that it holds.
+    #[derive(Default)]
+    struct LongCommits {
+        held: Mutex<(u64, u64)>,
+        files: usize,
+    }
+
+    impl TableFolder for LongCommits {
+        fn names(&self, _: &str) -> Result<Vec<(String, u64)>> {
+            let name = |at: u64| format!("{at:020}.json");
+            Ok((0..8).map(|at| (name(at), if at < 6 { MAX_READ } else { 1 << 20 })).collect())
+        }
+        fn read(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>> {
+            let mut held = self.held.lock().unwrap();
+            held.0 += most;
+            held.1 = held.1.max(held.0);
+            drop(held);
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            self.held.lock().unwrap().0 -= most;
+            let long = "x".repeat(100_000);
+            let add = |file: usize| format!("{{\"add\":{{\"path\":\"{name}{file}{long}\",\"size\":1}}}}\n");
+            let commit_info = "{\"commitInfo\":[[1,2],[3]]}\n";
+            Ok(Some(
+                (0..self.files).map(add).chain([commit_info.to_owned()]).collect::<String>().into_bytes(),
+            ))
+        }
+        fn read_at(&self, _: &Location) -> Result<Option<Vec<u8>>> {
+            Ok(None)
+        }
+        fn create(&self, _: &str, _: &[u8]) -> Result<bool> {
+            Ok(false)
+        }
+        fn location(&self, name: &str) -> Result<Location> {
+            Ok(Location::Path(name.into()))
+        }
+    }
+
+    #[test]
+    fn commits_that_are_read_at_once_and_files_that_are_held_have_a_limit() {
+        let table = LongCommits::default();
+        assert!(Snapshot::open(&table, None).unwrap_err().to_string().contains("no protocol"));
+        assert_eq!(table.held.into_inner().unwrap().1, MAX_READ);
+        let table = LongCommits { files: 200, ..LongCommits::default() };
+        let error = Snapshot::open(&table, None).unwrap_err().to_string();
+        assert!(error.contains("more than 512 MiB of memory"), "{error}");
     }
 
     #[test]

@@ -5,21 +5,22 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use sawmill_profile::{Error, Kind, Result};
-use sawmill_store::{Location, WholeFile, directories, open_regular};
+use sawmill_store::{Location, WholeFile, directories, open_regular, open_regular_input};
 
 /// The folder of a table. Names are relative to it, with slashes.
 pub trait TableFolder: Sync {
-    /// Returns the names of the files directly in a folder, without the folder; none if it does not exist.
+    /// Returns the names of the files directly in a folder, without the folder, and their lengths; none if it does not
+    /// exist.
     ///
     /// # Errors
     /// The folder cannot be read.
-    fn names(&self, below: &str) -> Result<Vec<String>>;
+    fn names(&self, below: &str) -> Result<Vec<(String, u64)>>;
 
-    /// Reads a file; `None` if it does not exist.
+    /// Reads a file of at most so many bytes; `None` if it does not exist.
     ///
     /// # Errors
-    /// The file cannot be read.
-    fn read(&self, name: &str) -> Result<Option<Vec<u8>>>;
+    /// The file cannot be read, or is longer.
+    fn read(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>>;
 
     /// Reads a file that may be outside of the folder; `None` if it does not exist.
     ///
@@ -52,29 +53,28 @@ impl LocalTable {
 }
 
 impl TableFolder for LocalTable {
-    fn names(&self, below: &str) -> Result<Vec<String>> {
+    fn names(&self, below: &str) -> Result<Vec<(String, u64)>> {
         let directory = self.0.join(below);
         let failed = |error: io::Error| failed("reading the directory", &directory, &error);
         let entries = match fs::read_dir(&directory) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries.map_err(failed)?,
         };
-        let names = entries.map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()));
+        let names = entries.map(|entry| {
+            let entry = entry?;
+            let bytes = fs::metadata(entry.path()).map_or(0, |there| there.len());
+            Ok((entry.file_name().to_string_lossy().into_owned(), bytes))
+        });
         names.collect::<io::Result<_>>().map_err(failed)
     }
 
-    fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
-        self.read_at(&Location::Path(self.0.join(name)))
+    fn read(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>> {
+        held(&self.0.join(name), most, open_regular)
     }
 
     fn read_at(&self, place: &Location) -> Result<Option<Vec<u8>>> {
         let Location::Path(path) = place else { return Err(elsewhere(place)) };
-        let mut bytes = Vec::new();
-        match open_regular(path).and_then(|mut file| file.read_to_end(&mut bytes)) {
-            Ok(_) => Ok(Some(bytes)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(failed("reading", path, &error)),
-        }
+        held(path, u64::MAX, open_regular_input)
     }
 
     fn create(&self, name: &str, bytes: &[u8]) -> Result<bool> {
@@ -84,6 +84,18 @@ impl TableFolder for LocalTable {
 
     fn location(&self, name: &str) -> Result<Location> {
         Ok(Location::Path(if name.is_empty() { self.0.clone() } else { self.0.join(name) }))
+    }
+}
+
+/// Reads a file of at most so many bytes.
+fn held(path: &Path, most: u64, open: fn(&Path) -> io::Result<fs::File>) -> Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    let read = open(path).and_then(|file| file.take(most.saturating_add(1)).read_to_end(&mut bytes));
+    let longer = || io::Error::other(format!("it has more than {most} bytes"));
+    match read.and_then(|_| if bytes.len() as u64 > most { Err(longer()) } else { Ok(()) }) {
+        Ok(()) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed("reading", path, &error)),
     }
 }
 
@@ -121,17 +133,15 @@ pub struct StoreTable(pub sawmill_store::ObjectFolder);
 
 #[cfg(feature = "objects")]
 impl TableFolder for StoreTable {
-    fn names(&self, below: &str) -> Result<Vec<String>> {
+    fn names(&self, below: &str) -> Result<Vec<(String, u64)>> {
         let (entries, _) = self.0.list(below)?;
         let folder = format!("{below}/");
-        Ok(entries
-            .into_iter()
-            .map(|entry| entry.name.strip_prefix(&folder).map(str::to_owned).unwrap_or(entry.name))
-            .collect())
+        let name = |name: String| name.strip_prefix(&folder).map(str::to_owned).unwrap_or(name);
+        Ok(entries.into_iter().map(|entry| (name(entry.name), entry.bytes)).collect())
     }
 
-    fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
-        Ok(self.0.read(name)?)
+    fn read(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>> {
+        Ok(self.0.read_at_most(name, most)?)
     }
 
     fn read_at(&self, place: &Location) -> Result<Option<Vec<u8>>> {
@@ -174,9 +184,10 @@ mod tests {
         });
         assert_eq!(won.iter().filter(|won| **won).count(), 1);
         let winner = won.iter().position(|won| *won).unwrap();
-        assert_eq!(table.read("_delta_log/x.json").unwrap().unwrap(), texts[winner].as_bytes());
-        assert_eq!(table.names("_delta_log").unwrap(), ["x.json"]);
+        assert_eq!(table.read("_delta_log/x.json", 100_000).unwrap().unwrap(), texts[winner].as_bytes());
+        assert_eq!(table.names("_delta_log").unwrap(), [("x.json".to_owned(), 100_000)]);
+        assert!(table.read("_delta_log/x.json", 99_999).unwrap_err().to_string().contains("more than 99999"));
         std::os::unix::fs::symlink("/dev/zero", directory.path().join("endless")).unwrap();
-        assert!(table.read("endless").unwrap_err().to_string().contains("regular file"));
+        assert!(table.read("endless", 1).unwrap_err().to_string().contains("regular file"));
     }
 }

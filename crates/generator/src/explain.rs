@@ -109,6 +109,11 @@ impl Dataset {
         bytes
     }
 
+    /// The memory of the rows that are drawn together, however few of them are wanted.
+    pub fn block_bytes(&self) -> u64 {
+        (self.row_bytes_in_memory() * BLOCK_ROWS as f64) as u64
+    }
+
     fn expected_columns(&self) -> Vec<ExplainedColumn> {
         let mut columns = Vec::new();
         self.each_expected(&mut |field, leaf, entries, values| {

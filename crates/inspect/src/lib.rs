@@ -75,7 +75,7 @@ pub use pages::chunks::{check_chunk_page_sizes, check_page_sizes};
 pub use pages::limits::{DEFAULT_MAX_PAGE, LargestPages, PageLimits};
 #[cfg(feature = "parquet-59")]
 pub use pages::parquet_limits::page_limits_59;
-pub use pages::reading::{CheckedPages, check_pages_within};
+pub use pages::reading::{CheckedPages, CorrectedHeaders, check_pages_within};
 pub use rewrite::{Repair, Repaired, Repairs, repaired, scrubbed, write_file};
 pub use text::escape::escaped;
 pub use text::json::JsonSafe;
@@ -84,5 +84,5 @@ pub use text::shown::TerminalSafe;
 pub use text::style::TextStyle;
 pub use views::check::CheckTotal;
 pub use views::dictionary::DictionaryValues;
-pub use views::dump::{dump_undecoded, dump_undecoded_of};
+pub use views::dump::dump_undecoded;
 pub use views::view::View;

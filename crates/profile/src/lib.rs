@@ -40,7 +40,7 @@ mod watch;
 
 pub use control::{Control, LOOK};
 pub use error::{Error, Kind, Result};
-pub use sawmill_store::{open_regular, read_text};
+pub use sawmill_store::{open_regular, read_small, read_text};
 pub use text::byte_sizes::{format_byte_rate, format_bytes, format_decimal_bytes, parse_bytes};
 pub use text::calendar::{civil, days_from_civil, utc_text};
 pub use text::counts::{format_count, format_counted, format_grouped, format_rate, parse_count};

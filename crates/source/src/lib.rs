@@ -87,7 +87,7 @@ pub use parquet_files::guarded::{
     Panicked, arrow_metadata, fault_of_page, guarded, silence_guarded_panics, undecodable,
 };
 pub use parquet_files::interval::intervals_as_bytes;
-pub use parquet_files::opened_file::{OpenObject, fingerprint};
+pub use parquet_files::opened_file::{OpenObject, fingerprint, open_footer};
 pub use parquet_files::reader::{FileBytes, rows_within};
 pub use parquet_files::schema::refuse_variants;
 pub use parquet_files::table::{DeletedRows, GivenValue, TableFile};

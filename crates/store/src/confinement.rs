@@ -1,6 +1,9 @@
 //! The folder that files must be in, whatever a table's log, a list or a link says.
 
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use crate::error::{Error, Kind};
 use crate::location::{Location, ObjectUrl};
@@ -31,6 +34,22 @@ impl Confinement {
         }
     }
 
+    /// Confines the files that the process opens with [`open_input`]. The first call counts.
+    pub fn confine_inputs(&self) {
+        let _ = OF_INPUTS.set(self.clone());
+    }
+
+    /// Opens a file of this machine for reading.
+    ///
+    /// # Errors
+    /// It cannot be opened, or is outside of the folder, by its name or through a link.
+    pub fn open(&self, path: &Path) -> io::Result<File> {
+        match self {
+            Self::Folder(folder) => open_beneath(folder, path, true),
+            Self::Objects(url) => Err(outside(Path::new(&url.to_string()))),
+        }
+    }
+
     /// Refuses a file outside of the folder.
     ///
     /// # Errors
@@ -38,7 +57,9 @@ impl Confinement {
     pub fn check(&self, place: &Location) -> Result<(), Error> {
         let is_inside = match (self, place) {
             (Self::Objects(folder), Location::Object(url)) => url.is_below(folder),
-            (Self::Folder(folder), Location::Path(path)) => is_beneath(folder, path),
+            // One that cannot be opened is inside, if its name is: opening it is the error to report.
+            (Self::Folder(folder), Location::Path(path)) => open_beneath(folder, path, false)
+                .map_or_else(|error| error.raw_os_error().is_some(), |_| true),
             _ => false,
         };
         if is_inside {
@@ -54,33 +75,56 @@ impl Confinement {
     }
 }
 
-/// Whether a file is in a folder. One that does not exist is, if its name is: opening it is the error to report.
-fn is_beneath(folder: &Path, path: &Path) -> bool {
-    let Ok(absolute) = std::path::absolute(path) else { return false };
+/// The folder that all input files of the process must be in, if there is one.
+static OF_INPUTS: OnceLock<Confinement> = OnceLock::new();
+
+/// Opens an input file for reading, within the folder that [`Confinement::confine_inputs`] was called for: the file that
+/// is read is the one that is checked, whatever takes its name in between.
+///
+/// # Errors
+/// It cannot be opened, or is outside of the folder.
+pub fn open_input(path: &Path) -> io::Result<File> {
+    OF_INPUTS.get().map_or_else(|| File::open(path), |confinement| confinement.open(path))
+}
+
+/// Whether [`open_input`] opens files in one folder alone.
+pub fn are_inputs_confined() -> bool {
+    OF_INPUTS.get().is_some()
+}
+
+fn outside(folder: &Path) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, format!("the file is outside of {}", folder.display()))
+}
+
+/// Opens a file in a folder, for reading, or only for its name.
+fn open_beneath(folder: &Path, path: &Path, reads: bool) -> io::Result<File> {
+    let absolute = std::path::absolute(path)?;
     let parent = absolute.parent().and_then(|parent| parent.canonicalize().ok());
     let resolved = parent.and_then(|parent| Some(parent.join(absolute.file_name()?)));
     let within = |path: &Path| path.strip_prefix(folder).map(Path::to_owned).ok();
     // The name of the folder itself may lead through links.
-    let Some(below) = within(&absolute).or_else(|| within(&resolved?)) else { return false };
+    let below = within(&absolute).or_else(|| within(&resolved?)).ok_or_else(|| outside(folder))?;
     #[cfg(target_os = "linux")]
     {
         use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
         use rustix::io::Errno;
-        let how = OFlags::PATH | OFlags::CLOEXEC;
-        let opened = openat(CWD, folder, how | OFlags::DIRECTORY, Mode::empty()).and_then(|folder| {
+        let directory = OFlags::PATH | OFlags::CLOEXEC | OFlags::DIRECTORY;
+        let how = if reads { OFlags::RDONLY } else { OFlags::PATH } | OFlags::CLOEXEC;
+        let opened = openat(CWD, folder, directory, Mode::empty()).and_then(|folder| {
             let below = if below.as_os_str().is_empty() { Path::new(".") } else { &below };
             openat2(folder, below, how, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS)
         });
         match opened {
-            Ok(_) | Err(Errno::NOENT) => return true,
-            Err(Errno::XDEV | Errno::LOOP) => return false,
+            Ok(file) => return Ok(file.into()),
+            Err(Errno::XDEV | Errno::LOOP) => return Err(outside(folder)),
             // The kernel, or what stands before it, does not have the call.
-            Err(_) => {}
+            Err(Errno::NOSYS | Errno::PERM) => {}
+            Err(error) => return Err(error.into()),
         }
     }
-    match path.canonicalize() {
-        Ok(path) => path.starts_with(folder),
-        Err(_) => !below.components().any(|part| part == std::path::Component::ParentDir),
+    match path.canonicalize()?.starts_with(folder) {
+        true => File::open(path),
+        false => Err(outside(folder)),
     }
 }
 
@@ -107,11 +151,20 @@ mod tests {
             let is_inside = |name: &str| confined.check(&Location::Path(at(name))).is_ok();
             for inside in ["table/day=1/a", "table/day=1/../in", "link/day=1/a", "table/in", "table/none"] {
                 assert!(is_inside(inside), "{inside}");
+                assert_eq!(confined.open(&at(inside)).is_ok(), inside != "table/none", "{inside}");
             }
             for outside in ["secret", "table/../secret", "table/out", "table/absolute", "link/out", "table2"]
             {
-                assert!(!is_inside(outside), "{outside}");
+                assert!(!is_inside(outside) && confined.open(&at(outside)).is_err(), "{outside}");
             }
+            // What takes the name of a checked file is not read.
+            fs::write(at("table/swapped"), "").unwrap();
+            assert!(is_inside("table/swapped") && confined.open(&at("table/swapped")).is_ok());
+            fs::remove_file(at("table/swapped")).unwrap();
+            symlink("../secret", at("table/swapped")).unwrap();
+            let error = confined.open(&at("table/swapped")).unwrap_err().to_string();
+            assert!(error.contains("is outside of"), "{error}");
+            fs::remove_file(at("table/swapped")).unwrap();
             let object = Location::new(Path::new("s3://b/x")).unwrap();
             assert!(confined.check(&object).unwrap_err().to_string().contains("--confine"));
         }

@@ -53,7 +53,7 @@ mod streams;
 mod whole_directory;
 mod whole_file;
 
-pub use confinement::Confinement;
+pub use confinement::{Confinement, are_inputs_confined, open_input};
 pub use error::{Error, Kind};
 pub use location::{Location, ObjectUrl, Scheme, percent_decoded};
 pub use objects::{
@@ -72,6 +72,9 @@ pub use remote::simulated;
 pub use remote::{
     Entry, ObjectFolder, ObjectWriter, Sent, StoreOptions, Stores, Unfinished, UploadLimits, WholeFolder,
 };
-pub use streams::{ends_waits, has_ended_a_wait, is_stream, open_regular, read, read_text, unless_stopped};
+pub use streams::{
+    ends_waits, has_ended_a_wait, is_stream, open_regular, open_regular_input, read, read_small, read_text,
+    unless_stopped,
+};
 pub use whole_directory::WholeDirectory;
 pub use whole_file::{Identity, WholeFile, followed};

@@ -10,10 +10,13 @@ use std::time::Duration;
 
 use crossbeam_channel::{RecvTimeoutError, bounded};
 
+use crate::confinement::open_input;
+
 /// How often a wait looks at the flag.
 const LOOK: Duration = Duration::from_millis(50);
-/// The most bytes of a file that is held whole.
+/// The most bytes of a file that is held whole, and of one with a secret, certificates or settings.
 const MAX_BYTES: u64 = 256 << 20;
+const MAX_SMALL: u64 = 16 << 20;
 
 /// Set once the process is asked to stop.
 static STOPPED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
@@ -40,9 +43,21 @@ pub fn is_stream(path: &Path) -> bool {
 /// # Errors
 /// It cannot be opened, or is a pipe or a device.
 pub fn open_regular(path: &Path) -> io::Result<File> {
+    opened_unless_stream(path, |path| File::open(path))
+}
+
+/// Opens a regular file as [`open_regular`] does, in the folder that inputs are confined to.
+///
+/// # Errors
+/// As for [`open_regular`]; or it is outside of the folder.
+pub fn open_regular_input(path: &Path) -> io::Result<File> {
+    opened_unless_stream(path, open_input)
+}
+
+fn opened_unless_stream(path: &Path, open: impl FnOnce(&Path) -> io::Result<File>) -> io::Result<File> {
     match is_stream(path) {
         true => Err(io::Error::other("it is a pipe or a device: a regular file is needed")),
-        false => File::open(path),
+        false => open(path),
     }
 }
 
@@ -51,14 +66,26 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 /// # Errors
 /// It cannot be read, is longer, or the process is asked to stop while a pipe has no writer.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let start = |path: &Path| {
+    read_at_most(path, MAX_BYTES)
+}
+
+/// Reads a file of at most 16 MiB: a key, a password, certificates, settings.
+///
+/// # Errors
+/// As for [`read`].
+pub fn read_small(path: &Path) -> io::Result<Vec<u8>> {
+    read_at_most(path, MAX_SMALL)
+}
+
+fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let start = move |path: &Path| {
         let mut bytes = Vec::new();
-        File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes).map(|_| bytes)
+        File::open(path)?.take(most + 1).read_to_end(&mut bytes).map(|_| bytes)
     };
     let pipe = path.to_owned();
     let bytes = if is_stream(path) { unless_stopped(move || start(&pipe)) } else { start(path) }?;
-    match bytes.len() as u64 > MAX_BYTES {
-        true => Err(io::Error::other("it has more than 256 MiB")),
+    match bytes.len() as u64 > most {
+        true => Err(io::Error::other(format!("it has more than {} MiB", most >> 20))),
         false => Ok(bytes),
     }
 }
@@ -116,5 +143,6 @@ mod tests {
         assert_eq!(read_text(&pipe).unwrap(), "rows");
         writer.join().unwrap();
         assert!(read(Path::new("/dev/zero")).unwrap_err().to_string().contains("256 MiB"));
+        assert!(read_small(Path::new("/dev/zero")).unwrap_err().to_string().contains("more than 16 MiB"));
     }
 }

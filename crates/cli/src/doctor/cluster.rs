@@ -43,9 +43,6 @@ impl Cluster {
             Error::failure(what, self.place.clone(), "check the address, the user and the server")
         };
         match self.statements.send(body.as_bytes(), interrupt::flag()) {
-            CrateReply::Done(answer) if answer.len() > MAX_ANSWER => {
-                Err(failed(format!("the server sends {} bytes, where {MAX_ANSWER} are read", answer.len())))
-            }
             CrateReply::Done(answer) => {
                 let answer: Value = serde_json::from_slice(&answer)
                     .map_err(|error| failed(format!("cannot read the answer: {error}")))?;
@@ -63,7 +60,7 @@ impl Cluster {
 pub(super) fn check(url: &str) -> Result<Report> {
     let server: CrateServer = url.parse()?;
     let place = server.to_string();
-    let statements = CrateStatements::new(&server, PATIENCE)?;
+    let statements = CrateStatements::new(&server, PATIENCE, MAX_ANSWER)?;
     let mut cluster = Cluster { statements, place };
     let mut findings = Vec::new();
     let nodes = match cluster.rows(NODES)? {

@@ -172,7 +172,7 @@ pub(super) fn may_write(path: &Path) -> Result<()> {
     let is_new = !path.exists();
     // A file that is not text is not ours either.
     let is_ours = |text: String| text.is_empty() || DriveResult::is_in(&text);
-    if path.is_file() && !std::fs::read_to_string(path).is_ok_and(is_ours) {
+    if path.is_file() && !sawmill_store::read_text(path).is_ok_and(is_ours) {
         let what = "the file exists, and no load test has written it";
         return Err(Error::usage(what, path.display().to_string(), "name another file, or remove this one"));
     }

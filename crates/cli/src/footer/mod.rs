@@ -25,6 +25,7 @@ use clap::{Args, Subcommand};
 use sawmill_footer::{Footer, Options};
 use sawmill_inspect::{FooterSummary, TextStyle, View, escaped};
 use sawmill_loader::Part;
+use sawmill_source::open_footer;
 
 use crate::arguments::stores::StoreArgs;
 use crate::arguments::{part_arg, size_arg};
@@ -293,7 +294,7 @@ pub(crate) fn decode(
     file: &Path,
     options: &Options,
 ) -> Result<(FooterSummary, Footer), sawmill_footer::Error> {
-    FooterSummary::new(file, || Footer::open_with(file, options))
+    FooterSummary::new(file, || open_footer(file, options))
 }
 
 /// Decodes the footer of one file.

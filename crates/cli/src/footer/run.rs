@@ -7,10 +7,11 @@ use std::path::Path;
 use sawmill_footer::{Footer, Options, RangeReader};
 use sawmill_inspect::{
     CSV_HEADER, CheckTotal, Dataset, Facts, FooterSummary, JsonSafe, MergePlan, OpenFile, TextStyle, View,
-    consistent, dump_undecoded, dump_undecoded_of, summary_table, write_csv, write_ndjson, write_remarks,
+    consistent, dump_undecoded, summary_table, write_csv, write_ndjson, write_remarks,
 };
 use sawmill_profile::Pool;
 use sawmill_source::ObjectBytes;
+use sawmill_store::{are_inputs_confined, open_input, open_regular_input};
 use serde::Serialize;
 
 use crate::arguments::stores::Objects;
@@ -114,7 +115,11 @@ impl Opening {
 
     fn decode(&self, place: &Place, objects: &Objects) -> Result<Opened> {
         match place {
-            Place::Path(path) => Ok(self.open_file(path).map(|(summary, footer)| (summary, footer, None))?),
+            Place::Path(path) => {
+                let (summary, footer) = self.open_file(path)?;
+                let reader = || open_input(path).ok().map(|file| Box::new(file) as Reader);
+                Ok((summary, footer, if are_inputs_confined() { reader() } else { None }))
+            }
             Place::StandardInput(bytes) => {
                 let read = || Footer::read(bytes, &place.to_string(), &self.options);
                 let (summary, footer) = FooterSummary::new(&place.name(), read)?;
@@ -140,7 +145,7 @@ impl Opening {
 
     fn open_file(&self, file: &Path) -> Result<(FooterSummary, Footer), sawmill_footer::Error> {
         #[cfg(target_pointer_width = "64")]
-        if self.mapped {
+        if self.mapped && !are_inputs_confined() {
             // SAFETY: the user who gives `--mapped` vouches for the files, as its help says.
             return FooterSummary::new(file, || unsafe { Footer::open_mapped(file, &self.options) });
         }
@@ -355,10 +360,7 @@ impl<'r> Run<'r> {
             writeln!(out)?;
             let place = &self.files[index];
             let reader: Option<Reader> = match place {
-                Place::Path(path) => {
-                    dump_undecoded(path, most, &style, out)?;
-                    continue;
-                }
+                Place::Path(path) => open_regular_input(path).ok().map(|file| Box::new(file) as Reader),
                 Place::StandardInput(bytes) => Some(Box::new(bytes.clone())),
                 Place::Object(url) => {
                     let object = self.objects.open(url, self.opening.tail).ok();
@@ -366,7 +368,7 @@ impl<'r> Run<'r> {
                 }
             };
             let reader = reader.as_deref().map(|reader| reader as &dyn RangeReader);
-            dump_undecoded_of((&place.name(), reader), most, &style, out)?;
+            dump_undecoded((&place.name(), reader), most, &style, out)?;
         }
         Ok(())
     }

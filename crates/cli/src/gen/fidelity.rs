@@ -11,7 +11,8 @@ use sawmill_profile::{Align, Table};
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use crate::r#gen::infer::{sampled, source::Source, with_keys};
+use crate::r#gen::infer::source::{MAX_BYTES, Source, VALUE_BYTES};
+use crate::r#gen::infer::{sampled, with_keys};
 use crate::r#gen::options::like_args::{FidelityArgs, Wanted};
 use crate::screen::console::Console;
 use crate::screen::flame;
@@ -113,12 +114,19 @@ fn several(args: &FidelityArgs, console: Console) -> Result<()> {
 /// How like the sample the rows of its spec are, the worst columns first.
 pub(crate) fn summary(sample: &InferredSpec, dataset: &Dataset, wanted: Wanted) -> Result<String> {
     let mut generated = InferredSpec::new(dataset.name(), &dataset.arrow_schema(), &[])?;
-    let rows = wanted.rows.or(dataset.rows()).unwrap_or(MAX_ROWS);
+    if dataset.block_bytes() > MAX_BYTES {
+        let megabytes = dataset.block_bytes() / 1_000_000;
+        return Ok(format!(
+            "not compared with the source: the rows are long, and a block of them takes {megabytes} MB"
+        ));
+    }
+    let most = (MAX_BYTES / VALUE_BYTES / dataset.columns().max(1) as u64).clamp(PARTS, MAX_ROWS);
+    let rows = wanted.rows.or(dataset.rows()).unwrap_or(most);
     // Spread over all rows, because some values depend on their row.
-    let parts = if rows > MAX_ROWS { PARTS } else { 1 };
+    let parts = if rows > most { PARTS } else { 1 };
     for part in 0..parts {
         let start = (u128::from(rows) * u128::from(part) / u128::from(parts)) as u64;
-        let end = (start + MAX_ROWS / parts).min(rows);
+        let end = (start + most / parts).min(rows);
         let mut next = start;
         for batch in dataset.batches(start..end, wanted.seed, BATCH_ROWS) {
             let batch = batch?;

@@ -14,7 +14,7 @@ pub(super) fn files(output: &Output, dataset: &str) -> Result<Option<u32>> {
             // A folder that cannot be read is an error of the run.
             let entries = fs::read_dir(folder).into_iter().flatten().flatten();
             let found = entries.filter(|entry| is_manifest(&entry.file_name().to_string_lossy()));
-            found.filter_map(|entry| fs::read(entry.path()).ok()).collect()
+            found.filter_map(|entry| sawmill_store::read(&entry.path()).ok()).collect()
         }
         Output::Store(store) => {
             let names = store.folder.files("")?.into_iter().filter(|name| is_manifest(name));

@@ -3,7 +3,23 @@
 //! Errors, results and progress pass through here only when they are printed. Text for a server or a file keeps its
 //! characters.
 
+use std::borrow::Cow;
+
 use sawmill_inspect::escaped;
+
+/// The most characters of a part of an error. Names, conditions and values may have a million.
+const MAX_CHARACTERS: usize = 4000;
+
+/// A part of an error, or the two ends of a long one.
+pub(crate) fn short(text: &str) -> Cow<'_, str> {
+    let characters = if text.len() > MAX_CHARACTERS { text.chars().count() } else { 0 };
+    let Some(left_out) = characters.checked_sub(MAX_CHARACTERS).filter(|more| *more > 0) else {
+        return Cow::Borrowed(text);
+    };
+    let end = |characters: usize| text.char_indices().nth(characters).map_or(text.len(), |(at, _)| at);
+    let (start, rest) = (end(MAX_CHARACTERS / 2), end(characters - MAX_CHARACTERS / 2));
+    Cow::Owned(format!("{} … {left_out} characters … {}", &text[..start], &text[rest..]))
+}
 
 /// Lines whose breaks are ours. Characters that control a terminal are escaped.
 pub(crate) fn lines(text: &str) -> String {
@@ -19,6 +35,16 @@ pub(crate) fn message(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn both_ends_of_a_long_text_are_kept() {
+        let exact = "é".repeat(MAX_CHARACTERS);
+        assert_eq!(short(&exact), exact);
+        let long = format!("begin{}end", "é".repeat(1_000_000));
+        let short = short(&long);
+        assert!(short.starts_with("beginé") && short.ends_with("éend"));
+        assert!(short.contains("é … 996008 characters … é"), "{short}");
+    }
 
     #[test]
     fn what_controls_a_terminal_is_escaped_and_no_line_of_a_message_begins_as_ours_do() {

@@ -1,7 +1,6 @@
 //! Help with examples that can be pasted into a shell: each stays on one line, however narrow the terminal
 //! is.
 
-use std::borrow::Cow;
 use std::io::Write;
 
 use clap::Command;
@@ -9,7 +8,7 @@ use clap::builder::StyledStr;
 use clap::error::ErrorKind;
 use sawmill_inspect::escaped;
 
-use super::escape::lines;
+use super::escape::{lines, short};
 use crate::error::{Error, Exit};
 
 /// Replaces the blanks of examples while clap wraps the help, which it does only at blanks.
@@ -86,20 +85,21 @@ pub(crate) fn exit(message: &clap::Error) -> ! {
     }
 }
 
-/// A message of the parser with the words of the command line escaped, but for the sequences that clap takes for its own
-/// colours.
+/// A message of the parser with the words of the command line escaped and shortened, but for the sequences that clap takes
+/// for its own colours.
 fn without_sequences(plain: &str) -> String {
     let words = crate::words().iter().map(|word| word.to_string_lossy().into_owned());
     let values = words.flat_map(|word| {
         let value = word.split_once('=').map(|(_, value)| value.to_owned());
         [Some(word), value].into_iter().flatten()
     });
-    let hostile = values.filter(|value| matches!(escaped(value), Cow::Owned(_)));
+    let shown = |value: &str| escaped(&short(value)).into_owned();
+    let hostile = values.filter(|value| shown(value) != *value);
     let safe = hostile.fold(plain.to_owned(), |text, value| {
-        let shown = StyledStr::from(value.clone()).to_string();
-        if shown.is_empty() { text } else { text.replace(&shown, &escaped(&value)) }
+        let printed = StyledStr::from(value.clone()).to_string();
+        if printed.is_empty() { text } else { text.replace(&printed, &shown(&value)) }
     });
-    lines(&safe)
+    lines(&safe.split('\n').map(short).collect::<Vec<_>>().join("\n"))
 }
 
 /// A message of the parser in the parts of our errors: its first paragraph names the fault, a tip or the usage the way

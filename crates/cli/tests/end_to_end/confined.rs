@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 use crate::harness::sawmill;
 
@@ -37,4 +39,33 @@ fn neither_a_link_nor_a_list_nor_a_tables_log_leads_out_of_the_folder() {
         fs::write(&log, format!("{}{elsewhere}{}", &text[..start], &text[end..])).unwrap();
         assert!(footer(&format!("delta:{}", at("in/t"))).fails(1).contains("outside of"), "{elsewhere}");
     }
+}
+
+#[test]
+fn what_takes_the_name_of_a_file_after_it_was_checked_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    fs::create_dir(at("in")).unwrap();
+    for (name, rows) in [("secret", "77"), ("own", "10")] {
+        sawmill(["gen", "contacts", "--rows", rows, "--out", &at(&format!("{name}.parquet"))]).ok();
+    }
+    fs::copy(at("own.parquet"), at("in/a.parquet")).unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Relaxed) {
+                symlink("../secret.parquet", at("in/_link")).unwrap();
+                fs::rename(at("in/_link"), at("in/a.parquet")).unwrap();
+                std::thread::sleep(Duration::from_micros(300));
+                fs::hard_link(at("own.parquet"), at("in/_own")).unwrap();
+                fs::rename(at("in/_own"), at("in/a.parquet")).unwrap();
+                std::thread::sleep(Duration::from_micros(300));
+            }
+        });
+        let run = || sawmill(["footer", &at("in/a.parquet"), "--confine", &at("in")]);
+        let shown: Vec<String> = (0..40).map(|_| run().out).collect();
+        is_over.store(true, Relaxed);
+        assert!(shown.iter().any(|shown| shown.contains("10")), "{shown:?}");
+        assert!(!shown.iter().any(|shown| shown.contains("77")), "{shown:?}");
+    });
 }

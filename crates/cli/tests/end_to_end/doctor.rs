@@ -237,5 +237,5 @@ fn a_cluster_that_answers_more_than_it_was_asked_for_is_an_error() {
         }
     });
     let error = sawmill(["doctor", &url]).fails(1);
-    assert!(error.contains("where 4194304 are read"), "{error}");
+    assert!(error.contains("where at most 4194304 are read"), "{error}");
 }

@@ -76,6 +76,26 @@ fn arguments_are_escaped_by_every_command() {
     }
 }
 
+#[test]
+fn long_arguments_are_shortened_and_both_ends_kept() {
+    let long = format!("begin{}end", "x".repeat(100_000));
+    let of_option = format!("--{long}");
+    for args in [
+        vec!["gen", &long],
+        vec!["footer", &long],
+        vec!["gen", "contacts", "--rows", &long],
+        vec![&of_option],
+        vec![&long],
+    ] {
+        for more in [&[][..], &["--json"]] {
+            let ran = sawmill(args.iter().copied().chain(more.iter().copied()));
+            let (err, what) = (&ran.err, args[0]);
+            assert!(err.len() < 20_000, "{what}: {} bytes", err.len());
+            assert!(err.contains("beginx") && err.contains("xend"), "{what}: {err}");
+        }
+    }
+}
+
 /// A Parquet file whose name, column and values are hostile.
 fn hostile_file(directory: &Path) -> std::path::PathBuf {
     let path = directory.join(format!("{}.parquet", HOSTILE.replace('/', "")));

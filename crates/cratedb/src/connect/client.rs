@@ -17,7 +17,7 @@ use sawmill_source::{Control, Error, Kind, Result};
 use serde::Deserialize;
 
 use crate::connect::address::{CrateServer, Node};
-use crate::connect::http::{HttpConnection, Limit, TransportError};
+use crate::connect::http::{HttpConnection, Limit, MAX_BODY, TransportError};
 use crate::connect::sql::Outage;
 use crate::connect::{activity, tls};
 
@@ -165,6 +165,8 @@ pub(crate) struct Client {
     asks: bool,
     /// How often a statement is tried again at least.
     pub(super) retries: u32,
+    /// The most bytes of an answer.
+    pub(super) max_answer: usize,
     compressed: Vec<u8>,
     head: Vec<u8>,
     /// Statements tried again so far.
@@ -205,6 +207,7 @@ impl Client {
             gzip: false,
             asks: false,
             retries: cluster.retries,
+            max_answer: MAX_BODY,
             compressed: Vec::new(),
             head: Vec::new(),
             retried: 0,
@@ -263,7 +266,11 @@ impl Client {
             activity::goes_on(&cluster, &|job| job == statement, control)
         };
         let silence = if asks { cluster.silence().min(ASKING) } else { cluster.silence() };
-        let attempt = match connection.request(&whole, &Limit { silence, goes_on: &goes_on }, control) {
+        let attempt = match connection.request(
+            &whole,
+            &Limit { most: self.max_answer, silence, goes_on: &goes_on },
+            control,
+        ) {
             Ok((200, body)) => {
                 cluster.answered(control);
                 answer(body);

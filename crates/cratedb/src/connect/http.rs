@@ -24,8 +24,8 @@ use crate::connect::address::Node;
 const CONNECT: Duration = Duration::from_secs(10);
 /// Bytes of an error's body that are kept: errors can echo the whole request.
 const ERROR_BODY: usize = 64 * 1024;
-/// Bytes of an answer: rows are asked for in pages that are shorter by far.
-const MAX_BODY: usize = 512 << 20;
+/// Bytes of an answer to a load: rows are asked for in pages that are shorter by far.
+pub(crate) const MAX_BODY: usize = 512 << 20;
 /// Bytes of headers that an answer may have.
 const MAX_HEADERS: usize = 64 * 1024;
 /// Bytes of the line before a chunk.
@@ -183,7 +183,7 @@ impl HttpConnection {
         self.body.clear();
         // More of an error is not read, and the connection closed.
         let whole = status == 200;
-        let most = if whole { MAX_BODY } else { ERROR_BODY };
+        let most = if whole { end.limit.map_or(MAX_BODY, |limit| limit.most) } else { ERROR_BODY };
         match length {
             Length::Known(length) => self.take(length, most, whole, end, control)?,
             Length::Chunked => loop {
@@ -356,8 +356,10 @@ fn pause(end: &End<'_>, control: &Control<'_>) -> Result<(), Failure> {
     }
 }
 
-/// How long to wait for an answer.
+/// How long an answer may be, and how long to wait for it.
 pub(crate) struct Limit<'a> {
+    /// The most bytes of an answer's body.
+    pub most: usize,
     /// The silence after which `goes_on` is asked.
     pub silence: Duration,
     /// Whether to wait for as long again; otherwise the reason.
@@ -383,7 +385,7 @@ impl<'a> End<'a> {
 
     /// Puts the end off, or returns why not.
     fn go_on(&self) -> Result<(), String> {
-        let Some(Limit { silence, goes_on }) = self.limit else {
+        let Some(Limit { silence, goes_on, .. }) = self.limit else {
             return Err("the server took too long".to_owned());
         };
         if let Some(why) = self.gone.take() {

@@ -197,14 +197,17 @@ pub enum CrateReply {
 }
 
 impl CrateStatements {
-    /// Connections to this cluster, opened when they are needed. An answer may take `timeout`.
+    /// Connections to this cluster, opened when they are needed. An answer may take `timeout`, and have at most
+    /// `max_answer` bytes: as values they take many times as much.
     ///
     /// # Errors
     /// Certificates that cannot be read.
-    pub fn new(server: &CrateServer, timeout: Duration) -> Result<Self> {
+    pub fn new(server: &CrateServer, timeout: Duration, max_answer: usize) -> Result<Self> {
         let server = CrateServer { timeout: Some(timeout), ..server.clone() };
         let cluster: Arc<Cluster> = Cluster::new(&server, Duration::ZERO, 0)?;
-        Ok(Self { client: Client::new(&cluster), phase: Profile::new().phase("statements") })
+        let mut client = Client::new(&cluster);
+        client.max_answer = max_answer;
+        Ok(Self { client, phase: Profile::new().phase("statements") })
     }
 
     /// Sends a request for `/_sql`, once.

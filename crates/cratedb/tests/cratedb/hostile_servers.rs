@@ -92,7 +92,7 @@ fn answers_over_http_that_do_not_end_are_given_up() {
                 let (cancel, phase) = (AtomicBool::new(false), Profile::new().phase("load"));
                 // What load tests send their statements by.
                 let mut statements =
-                    CrateStatements::new(&address.parse().unwrap(), Duration::from_secs(2)).unwrap();
+                    CrateStatements::new(&address.parse().unwrap(), Duration::from_secs(2), 1 << 20).unwrap();
                 let reply = statements.send(b"{\"stmt\":\"select 1\"}", &cancel);
                 let expected = matches!(reply, CrateReply::Unknown(_))
                     || way == "an error without end" && matches!(reply, CrateReply::Refused(..));

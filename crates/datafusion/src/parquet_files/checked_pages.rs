@@ -19,7 +19,7 @@ use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use sawmill_footer::RangeReader;
-use sawmill_inspect::{LargestPages, PageLimits, check_pages_within, page_limits_59};
+use sawmill_inspect::{CorrectedHeaders, LargestPages, PageLimits, check_pages_within, page_limits_59};
 
 use crate::error::refused;
 use crate::parquet_files::reader::{Place, external};
@@ -103,14 +103,17 @@ impl AsyncFileReader for CheckedReader {
 
     fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, ParquetResult<Vec<Bytes>>> {
         async move {
-            let bytes = self.reader.get_byte_ranges(ranges.clone()).await?;
+            let mut bytes = self.reader.get_byte_ranges(ranges.clone()).await?;
             let (chunks, name, max_page) = (self.chunks().await?, self.name.clone(), self.max_page);
             let check = move || {
-                let parts = ranges.into_iter().zip(&bytes);
+                let parts = ranges.iter().zip(&bytes);
                 let parts = parts.map(|(range, bytes)| Part { start: range.start, bytes: bytes.clone() });
-                chunks.check(parts, max_page).map_err(|Refused { what, place, advice }| {
+                let headers = chunks.check(parts, max_page).map_err(|Refused { what, place, advice }| {
                     refused(what, &format!("{name}, {place}"), &advice)
                 })?;
+                for (range, bytes) in ranges.iter().zip(&mut bytes) {
+                    correct(range.start, bytes, &headers);
+                }
                 Ok::<_, DataFusionError>(bytes)
             };
             // Pages of some codecs are decompressed for the check.
@@ -131,6 +134,21 @@ impl AsyncFileReader for CheckedReader {
             Ok(metadata)
         }
         .boxed()
+    }
+}
+
+/// Replaces the headers of pages in a part of a file that starts here.
+fn correct(start: u64, bytes: &mut Bytes, headers: &CorrectedHeaders) {
+    let mut all = None;
+    for (at, header) in headers {
+        let from = at.checked_sub(start).and_then(|from| usize::try_from(from).ok());
+        let Some(from) = from.filter(|from| from.saturating_add(header.len()) <= bytes.len()) else {
+            continue;
+        };
+        all.get_or_insert_with(|| bytes.to_vec())[from..from + header.len()].copy_from_slice(header);
+    }
+    if let Some(all) = all {
+        *bytes = all.into();
     }
 }
 
@@ -178,9 +196,10 @@ struct Refused {
 impl Chunks {
     fn new(metadata: Arc<ParquetMetaData>, max_page: u64) -> Self {
         let mut all = Vec::new();
+        let created_by = metadata.file_metadata().created_by();
         for (group, row_group) in metadata.row_groups().iter().enumerate() {
             for (column, chunk) in row_group.columns().iter().enumerate() {
-                let (bytes, limits) = page_limits_59(chunk, max_page);
+                let (bytes, limits) = page_limits_59(chunk, created_by, max_page);
                 all.push(Chunk { reach: bytes.end, bytes, limits, group, column });
             }
         }
@@ -201,12 +220,13 @@ impl Chunks {
     }
 
     /// Checks the pages of those parts that lie within the file's column chunks: each part begins and ends with a
-    /// page.
+    /// page. Returns the headers that their decoder must read in place of the file's.
     ///
     /// # Errors
     /// A page must not be decompressed, or the pages of all columns exceed the limit together.
-    fn check(&self, parts: impl Iterator<Item = Part>, max_page: u64) -> Result<(), Refused> {
+    fn check(&self, parts: impl Iterator<Item = Part>, max_page: u64) -> Result<CorrectedHeaders, Refused> {
         let mut largest: HashMap<(usize, usize), LargestPages> = HashMap::new();
+        let mut headers = Vec::new();
         for part in parts {
             let end = part.start.saturating_add(part.bytes.len() as u64);
             for (overlaps, chunk) in self.around(part.start, end).enumerate() {
@@ -222,6 +242,7 @@ impl Chunks {
                 if let Some(error) = found.refused {
                     return Err(self.refused(chunk, &error));
                 }
+                headers.extend(found.restated);
                 let of_chunk = largest.entry((chunk.group, chunk.column)).or_default();
                 of_chunk.uncompressed = of_chunk.uncompressed.max(found.largest.uncompressed);
                 of_chunk.compressed = of_chunk.compressed.max(found.largest.compressed);
@@ -232,7 +253,8 @@ impl Chunks {
             what: error.what(),
             place: "all columns".to_owned(),
             advice: error.advice(),
-        })
+        })?;
+        Ok(headers)
     }
 
     fn refused(&self, chunk: &Chunk, error: &sawmill_footer::Error) -> Refused {

@@ -25,6 +25,13 @@ use crate::work::target::{Session, Target, TextRows};
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Rows that are read back at once.
 const PAGE: usize = 10_000;
+/// The most bytes and values of an answer outside of operations, and how many bytes a page of rows should have.
+const MAX_ANSWER: usize = 64 << 20;
+const MAX_VALUES: usize = 1 << 20;
+const PAGE_BYTES: usize = 8 << 20;
+
+/// Rows, and how many bytes the answer has.
+type Answer = (Vec<Vec<Value>>, usize);
 
 pub(crate) struct CrateTarget {
     server: CrateServer,
@@ -48,26 +55,28 @@ impl CrateTarget {
         }
         let (server, version) = (server.clone(), String::new());
         let mut target = Self { server, version, reconnect: plan.reconnect, away: Mutex::default() };
-        let rows = target.ask("SELECT version['number'] FROM sys.nodes LIMIT 1", &[], cancel)?;
+        let (rows, _) = target.ask("SELECT version['number'] FROM sys.nodes LIMIT 1", &[], cancel)?;
         let version = rows.first().and_then(|row| row.first()).and_then(Value::as_str);
         target.version = version.unwrap_or_default().to_owned();
         Ok(target)
     }
 
-    /// Runs a statement outside of operations; returns its rows.
-    fn ask(&self, sql: &str, arguments: &[Value], cancel: &AtomicBool) -> Result<Vec<Vec<Value>>> {
-        let mut statements = CrateStatements::new(&self.server, PATIENCE)?;
+    /// Runs a statement outside of operations; returns its rows, and the length of the answer.
+    fn ask(&self, sql: &str, arguments: &[Value], cancel: &AtomicBool) -> Result<Answer> {
+        let mut statements = CrateStatements::new(&self.server, PATIENCE, MAX_ANSWER)?;
         let body = serde_json::json!({ "stmt": sql, "args": arguments }).to_string();
         let body = self.body(statements.send(body.as_bytes(), cancel), self.server.to_string())?;
-        json::rows(&body).ok_or_else(|| {
-            Error::new(Kind::Server, "the answer is not one of CrateDB")
+        let rows = json::rows(&body, MAX_VALUES).ok_or_else(|| {
+            let what = format!("the answer is not one of CrateDB, or has more than {MAX_VALUES} values");
+            Error::new(Kind::Server, what)
                 .at(self.server.to_string())
-                .advise("let no proxy answer in its place")
-        })
+                .advise("let no proxy answer in its place, and ask for fewer rows")
+        })?;
+        Ok((rows, body.len()))
     }
 
     /// Reads over a connection, and over others if it is lost, as operations do.
-    fn read(&self, sql: &str, arguments: &[Value], cancel: &AtomicBool) -> Result<Vec<Vec<Value>>> {
+    fn read(&self, sql: &str, arguments: &[Value], cancel: &AtomicBool) -> Result<Answer> {
         let mut away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             match self.ask(sql, arguments, cancel) {
@@ -97,7 +106,7 @@ impl CrateTarget {
     fn fill(&self, table: &SharedTable, rows: u64, cancel: &AtomicBool) -> Result<()> {
         let sql = statements::bulk(table);
         let types: Vec<_> = table.maker.column_types().map(|(_, pg_type)| pg_type).collect();
-        let mut statements = CrateStatements::new(&self.server, PATIENCE)?;
+        let mut statements = CrateStatements::new(&self.server, PATIENCE, MAX_ANSWER)?;
         table.fill(rows, cancel, |rows| {
             let mut body = format!("{{\"stmt\":{},\"bulk_args\":[", Value::from(sql.as_str()));
             for row in rows {
@@ -127,7 +136,7 @@ impl Target for CrateTarget {
             self.ask(&sql, &[], cancel).map_err(|error| {
                 error.at(format!("table {}", table.name)).advise("if it exists: --overwrite drops it first")
             })?;
-            if plan.part.1 > 1 && !self.ask(&statements::first_row(table, false), &[], cancel)?.is_empty() {
+            if plan.part.1 > 1 && !self.ask(&statements::first_row(table, false), &[], cancel)?.0.is_empty() {
                 return Err(statements::used(table));
             }
             self.fill(table, *rows, cancel)?;
@@ -153,12 +162,15 @@ impl Target for CrateTarget {
         let types: Vec<_> = table.maker.column_types().map(|(_, pg_type)| pg_type).collect();
         let mut check = Check::new(table);
         let mut after = i64::MIN;
+        let most = (MAX_VALUES / types.len().max(1)).clamp(1, PAGE);
+        // The first page shows how long the rows are.
+        let mut page = most.min(100);
         loop {
             if cancel.load(Relaxed) {
                 return Err(Error::cancelled());
             }
-            let sql = format!("SELECT {columns} FROM {name} WHERE {key} > ? ORDER BY {key} LIMIT {PAGE}");
-            let rows = self.read(&sql, &[after.into()], cancel)?;
+            let sql = format!("SELECT {columns} FROM {name} WHERE {key} > ? ORDER BY {key} LIMIT {page}");
+            let (rows, bytes) = self.read(&sql, &[after.into()], cancel)?;
             for row in &rows {
                 after = row.first().and_then(Value::as_i64).unwrap_or(i64::MAX);
                 match u64::try_from(after) {
@@ -169,9 +181,10 @@ impl Target for CrateTarget {
                     Err(_) => check.foreign(),
                 }
             }
-            if rows.len() < PAGE {
+            if rows.len() < page {
                 return check.end();
             }
+            page = (PAGE_BYTES / (bytes / rows.len()).max(1)).clamp(1, most);
         }
     }
 
@@ -179,9 +192,10 @@ impl Target for CrateTarget {
         let text = |value: Value| match value {
             Value::Null => None,
             Value::String(text) => Some(text),
+            Value::Array(nested) => nested.first().and_then(Value::as_str).map(str::to_owned),
             other => Some(other.to_string()),
         };
-        let rows = self.read(sql, &[], cancel)?;
+        let (rows, _) = self.read(sql, &[], cancel)?;
         Ok(rows.into_iter().map(|row| row.into_iter().map(text).collect()).collect())
     }
 

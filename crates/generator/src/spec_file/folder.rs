@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
+use sawmill_store::Confinement;
 use xxhash_rust::xxh3::Xxh3;
 
 /// The most bytes of a file that a spec names.
@@ -67,9 +68,7 @@ impl<'a> SpecFolder<'a> {
         if !Path::new(name).components().all(is_inside) {
             return refused("the name leads out of the folder of the spec".to_owned());
         }
-        // A spec without a parent lies in the working directory.
-        let named = self.directory.filter(|directory| !directory.as_os_str().is_empty());
-        let folder = named.unwrap_or(Path::new(".")).canonicalize()?;
+        let folder = self.folder()?;
         let path = folder.join(name).canonicalize()?;
         if !path.starts_with(&folder) {
             return refused("a link leads out of the folder of the spec".to_owned());
@@ -79,11 +78,22 @@ impl<'a> SpecFolder<'a> {
             return refused("it is not a regular file".to_owned());
         }
         let mut bytes = Vec::new();
-        let read = File::open(&path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+        let read = self.open(&path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
         if read as u64 > MAX_BYTES {
             return refused(format!("it has more than {} MiB", MAX_BYTES >> 20));
         }
         Ok((path, bytes))
+    }
+
+    /// Opens a file of the folder, whatever has taken its name in between.
+    pub(crate) fn open(&self, path: &Path) -> io::Result<File> {
+        Confinement::Folder(self.folder()?).open(path)
+    }
+
+    /// The folder without links in its name. A spec without a parent lies in the working directory.
+    fn folder(&self) -> io::Result<PathBuf> {
+        let named = self.directory.filter(|directory| !directory.as_os_str().is_empty());
+        named.unwrap_or(Path::new(".")).canonicalize()
     }
 
     /// The files that were read.

@@ -4,13 +4,13 @@ use sawmill_footer::{ColumnChunk, Error, Footer, RangeReader};
 
 use crate::check::Inconsistency;
 use crate::check::structure::has_unknown_levels;
-use crate::pages::limits::{DEFAULT_MAX_PAGE, LargestPages, MAX_LIST, PageLimits};
-use crate::pages::reading::{CheckedPages, Checks, read_pages};
+use crate::pages::limits::{DEFAULT_MAX_PAGE, LargestPages, MAX_LIST, PageLimits, compresses_all};
+use crate::pages::reading::{CheckedPages, Checks, CorrectedHeaders, read_pages};
 
 /// Checks the sizes and levels of the pages that hold the first `rows` rows of the wanted column chunks, before a
 /// decoder of pages sees them. The limit of one page is `max_page` bytes. Returns how many bytes a row of these
-/// columns may take, decoded, as [`LargestPages::row`] has it; and whether the header of a page states more rows than the
-/// page has, so that rows cannot be skipped.
+/// columns may take, decoded, as [`LargestPages::row`] has it; and the headers of pages that their decoder must read in place
+/// of the file's.
 ///
 /// Costs a read for each page, and a walk over its levels. Pages of Brotli, large pages of Gzip and LZ4, and pages of
 /// text stored as differences of lengths are decompressed.
@@ -27,9 +27,9 @@ pub fn check_page_sizes<R: RangeReader + ?Sized>(
     max_page: u64,
     rows: u64,
     wanted: impl Fn(&ColumnChunk<'_>) -> bool,
-) -> Result<(u64, bool), Error> {
+) -> Result<(u64, CorrectedHeaders), Error> {
     let max_row = max_page.saturating_mul(MAX_LIST);
-    let (mut row, mut any_restated) = (0, false);
+    let (mut row, mut corrected) = (0, Vec::new());
     let mut left = i64::try_from(rows).unwrap_or(i64::MAX);
     for group in footer.row_groups() {
         if left <= 0 {
@@ -40,15 +40,15 @@ pub fn check_page_sizes<R: RangeReader + ?Sized>(
             if chunk.is_encrypted() || !chunk.has_metadata() || !wanted(&chunk) {
                 continue;
             }
-            let (found, are_restated) = check_sizes(&chunk, reader, max_page, left.unsigned_abs(), max_row)?;
-            any_restated |= are_restated;
+            let (found, headers) = check_sizes(&chunk, reader, max_page, left.unsigned_abs(), max_row)?;
+            corrected.extend(headers);
             largest = largest.and(found);
             largest.check(max_page).map_err(|error| in_chunk(&chunk, error))?;
         }
         row = row.max(largest.row);
         left -= group.num_rows();
     }
-    Ok((row, any_restated))
+    Ok((row, corrected))
 }
 
 /// Checks the sizes of the pages that hold the first `rows` rows of a chunk, as [`check_page_sizes`] does. Returns the
@@ -72,15 +72,14 @@ fn check_sizes<R: RangeReader + ?Sized>(
     max_page: u64,
     rows: u64,
     max_row: u64,
-) -> Result<(LargestPages, bool), Error> {
+) -> Result<(LargestPages, CorrectedHeaders), Error> {
     // A row of a list may have any number of values.
     let is_list = chunk.element().max_rep() > 0;
     let most = if is_list { i64::MAX } else { i64::try_from(rows).unwrap_or(i64::MAX) };
     let limits = limits(chunk, max_page, rows);
-    let checks = Checks { checksums: false, limits: Some(&limits), any_size: false, max_row, restates: true };
+    let checks = Checks { checksums: false, limits: Some(&limits), any_size: false, max_row };
     let found = read_pages(reader, chunk.byte_range(), values_of_pages(chunk).min(most), checks);
-    let are_restated = !found.restated.is_empty();
-    found.refused.map_or(Ok((found.largest, are_restated)), |error| Err(in_chunk(chunk, error)))
+    found.refused.map_or(Ok((found.largest, found.restated)), |error| Err(in_chunk(chunk, error)))
 }
 
 /// The values of all pages; more than there can be, if the footer does not count them.
@@ -99,6 +98,7 @@ fn limits(chunk: &ColumnChunk<'_>, max_page: u64, rows: u64) -> PageLimits {
         codec: chunk.codec(),
         chunk_size: chunk.uncompressed_size(),
         rows: u64::try_from(chunk.row_group().num_rows()).ok().filter(|all| *all <= rows),
+        compresses_all: compresses_all(chunk.row_group().footer().created_by().as_deref()),
         ..PageLimits::new(element.physical_type(), element.type_length(), max_levels, max_page)
     }
 }
@@ -130,9 +130,9 @@ pub(crate) fn check_pages<R: RangeReader + ?Sized>(
             left_out += 1;
             continue;
         }
-        let limits = limits(&chunk, DEFAULT_MAX_PAGE, u64::MAX);
+        let limits = PageLimits { corrects_rows: false, ..limits(&chunk, DEFAULT_MAX_PAGE, u64::MAX) };
         let limits = Some(&limits).filter(|_| !has_unknown_levels(chunk.element()));
-        let checks = Checks { checksums: true, limits, any_size: true, max_row: u64::MAX, restates: false };
+        let checks = Checks { checksums: true, limits, any_size: true, max_row: u64::MAX };
         let read = read_pages(reader, chunk.byte_range(), values_of_pages(&chunk), checks);
         all.pages += read.pages;
         all.checked += read.checked;

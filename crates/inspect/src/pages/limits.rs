@@ -77,6 +77,17 @@ pub struct PageLimits {
     pub is_text: bool,
     /// How many rows the pages have together, if all of them are checked.
     pub rows: Option<u64>,
+    /// Whether headers that state more rows than their page has are corrected, instead of refused.
+    pub corrects_rows: bool,
+    /// Whether pages of version 2 are compressed even if their header denies it; see [`compresses_all`].
+    pub compresses_all: bool,
+}
+
+/// Whether a writer compressed all pages of version 2, but stated that they are not compressed: Arrow C++ before
+/// release 3. Arrow's readers look at the same versions (ARROW-10353).
+pub fn compresses_all(created_by: Option<&str>) -> bool {
+    let version = created_by.and_then(|name| name.strip_prefix("parquet-cpp version "));
+    version.and_then(|version| version.split('.').next()?.parse::<u32>().ok()).is_some_and(|major| major < 2)
 }
 
 /// The largest pages of several column chunks, which a reader holds at once.
@@ -171,7 +182,15 @@ impl PageLimits {
             value_size,
             is_text,
             rows: None,
+            corrects_rows: true,
+            compresses_all: false,
         }
+    }
+
+    /// Whether a page is compressed although its header denies it.
+    pub(crate) fn denies_codec(&self, page: &ChunkPage) -> bool {
+        let is_stored = page.page_type == PageType::DataPageV2 && !page.is_compressed;
+        self.compresses_all && is_stored && self.codec != Codec::Uncompressed
     }
 
     /// Whether a page has no more bytes, and in lists no more values, than a page may have.
@@ -453,6 +472,22 @@ pub(crate) mod tests {
             num_nulls: None,
             num_rows: None,
         }
+    }
+
+    #[test]
+    fn arrow_before_release_3_compressed_what_it_said_it_did_not() {
+        assert!(compresses_all(Some("parquet-cpp version 1.5.1-SNAPSHOT")));
+        for other in
+            ["parquet-cpp-arrow version 3.0.0", "parquet-cpp version 2.0.0", "parquet-mr version 1.8.1"]
+        {
+            assert!(!compresses_all(Some(other)), "{other}");
+        }
+        let page = ChunkPage { is_compressed: false, ..page(PageType::DataPageV2, 400, 10) };
+        let limits = PageLimits { compresses_all: true, ..limits(Codec::Snappy, 0) };
+        assert!(
+            limits.denies_codec(&page) && !PageLimits { compresses_all: false, ..limits }.denies_codec(&page)
+        );
+        assert!(!PageLimits { codec: Codec::Uncompressed, ..limits }.denies_codec(&page));
     }
 
     #[test]

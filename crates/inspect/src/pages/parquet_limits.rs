@@ -6,10 +6,15 @@ use parquet::basic::Compression;
 use parquet::file::metadata::ColumnChunkMetaData;
 use sawmill_footer::{Codec, PhysicalType};
 
-use crate::pages::limits::PageLimits;
+use crate::pages::limits::{PageLimits, compresses_all};
 
-/// The bytes of a chunk's pages in the file, and the limits of these pages where one may have `max_page` bytes.
-pub fn page_limits_59(chunk: &ColumnChunkMetaData, max_page: u64) -> (Range<u64>, PageLimits) {
+/// The bytes of a chunk's pages in the file of this writer, and the limits of these pages where one may have `max_page`
+/// bytes.
+pub fn page_limits_59(
+    chunk: &ColumnChunkMetaData,
+    created_by: Option<&str>,
+    max_page: u64,
+) -> (Range<u64>, PageLimits) {
     let data = chunk.data_page_offset();
     // Some writers set 0 for "no dictionary".
     let dictionary = chunk.dictionary_page_offset().filter(|start| (4..data).contains(start));
@@ -22,7 +27,8 @@ pub fn page_limits_59(chunk: &ColumnChunkMetaData, max_page: u64) -> (Range<u64>
     let physical = PhysicalType::from_number(column.physical_type() as i32);
     let limits = PageLimits::new(Some(physical), Some(column.type_length()), levels, max_page);
     let (codec, chunk_size) = (codec_of(chunk.compression()), chunk.uncompressed_size());
-    (start..start.saturating_add(length), PageLimits { codec, chunk_size, ..limits })
+    let compresses_all = compresses_all(created_by);
+    (start..start.saturating_add(length), PageLimits { codec, chunk_size, compresses_all, ..limits })
 }
 
 fn codec_of(compression: Compression) -> Codec {

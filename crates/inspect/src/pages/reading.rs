@@ -12,6 +12,10 @@ use crate::pages::levels::Levels;
 use crate::pages::limits::{Content, LargestPages, PageLimits, damaged, is_coded, refused};
 use crate::rewrite::output::{I32, Output};
 
+/// The field that states whether a page of version 2 is compressed, behind its sizes of levels.
+const COMPRESSED: u8 = 0x11;
+const NOT_COMPRESSED: u8 = 0x12;
+
 /// The result of checking the pages of a column chunk.
 #[derive(Debug, Clone, Default)]
 pub struct CheckedPages {
@@ -27,15 +31,17 @@ pub struct CheckedPages {
     pub refused: Option<Error>,
     /// The largest dictionary page and the largest data page.
     pub largest: LargestPages,
-    /// Where the headers of pages are that state more rows than the page has, and headers of the same length that state
-    /// its rows: a reader that skips rows must read these.
-    pub restated: Vec<(u64, Vec<u8>)>,
+    /// Corrected headers.
+    pub restated: CorrectedHeaders,
 }
+
+/// Where the headers of pages are that state more rows than the page has, or that it is not compressed, and headers of
+/// the same length that state what is true: a decoder must read these.
+pub type CorrectedHeaders = Vec<(u64, Vec<u8>)>;
 
 /// Checks the pages in this range of a file, usually [`ColumnChunk::byte_range`](sawmill_footer::ColumnChunk::byte_range),
 /// up to the page that holds the last of `num_values` values and, if their number is known, of its rows. Stops at the
-/// first page beyond these limits. `checksums` says whether to verify checksums, too. Of an unknown number of values,
-/// [`i64::MAX`], no header may state more rows than its page has.
+/// first page beyond these limits. `checksums` says whether to verify checksums.
 pub fn check_pages_within<R: RangeReader + ?Sized>(
     reader: &R,
     range: Range<u64>,
@@ -43,8 +49,7 @@ pub fn check_pages_within<R: RangeReader + ?Sized>(
     limits: &PageLimits,
     checksums: bool,
 ) -> CheckedPages {
-    let restates = num_values != i64::MAX;
-    let checks = Checks { checksums, limits: Some(limits), any_size: false, max_row: u64::MAX, restates };
+    let checks = Checks { checksums, limits: Some(limits), any_size: false, max_row: u64::MAX };
     read_pages(reader, range, num_values, checks)
 }
 
@@ -57,8 +62,6 @@ pub(crate) struct Checks<'l> {
     pub any_size: bool,
     /// The most bytes that a row of a list may take, decoded.
     pub max_row: u64,
-    /// Whether to correct headers that state more rows than their page has, instead of refusing them.
-    pub restates: bool,
 }
 
 pub(crate) fn read_pages<R: RangeReader + ?Sized>(
@@ -78,21 +81,22 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
             found.refused = Some(Error::new("stopped"));
             break;
         }
-        let ReadPage { page, crc, content, body } = match read_page(&mut pages, checks, texts.longest) {
-            Ok(Some(read)) => read,
-            Ok(None) => {
-                found.refused = rows.check().err();
-                break;
-            }
-            Err(Unread::Broken(error)) => {
-                found.unread = Some(error);
-                break;
-            }
-            Err(Unread::Refused(error)) => {
-                found.refused = Some(error);
-                break;
-            }
-        };
+        let ReadPage { page, denies_codec, crc, content, body } =
+            match read_page(&mut pages, checks, texts.longest) {
+                Ok(Some(read)) => read,
+                Ok(None) => {
+                    found.refused = rows.check().err();
+                    break;
+                }
+                Err(Unread::Broken(error)) => {
+                    found.unread = Some(error);
+                    break;
+                }
+                Err(Unread::Refused(error)) => {
+                    found.refused = Some(error);
+                    break;
+                }
+            };
         found.pages += 1;
         let is_data = matches!(page.page_type, PageType::DataPage | PageType::DataPageV2);
         if is_data && !page.encoding.is_known() {
@@ -124,10 +128,10 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
             left = left.saturating_sub(page.num_values.into());
             let added = rows.add_bytes(&page, content, &texts, &body).and_then(|bytes| {
                 row = row.max(bytes);
-                if let Some(levels) = content.levels
-                    && rows.check_stated(&page, levels)?
-                {
-                    found.restated.push(restated(reader, &page, levels.rows)?);
+                let more =
+                    content.levels.map(|levels| rows.check_stated(&page, levels)).transpose()?.flatten();
+                if more.is_some() || denies_codec {
+                    found.restated.push(restated(reader, &page, more, denies_codec)?);
                 }
                 rows.add(&page, content.levels)
             });
@@ -205,15 +209,16 @@ impl<'l> Rows<'l> {
         self.wanted.zip(self.found).is_some_and(|(wanted, found)| found < wanted)
     }
 
-    /// Checks the rows that the header of a page of version 2 states, by which readers skip pages. Returns whether it
-    /// states more than the page has and is to be corrected.
-    fn check_stated(&self, page: &ChunkPage, levels: Levels) -> Result<bool, Error> {
-        let Some(stated) = page.num_rows else { return Ok(false) };
+    /// Checks the rows that the header of a page of version 2 states, by which readers skip pages. Returns how many the
+    /// page has, if the header states more and is to be corrected.
+    fn check_stated(&self, page: &ChunkPage, levels: Levels) -> Result<Option<u64>, Error> {
+        let Some(stated) = page.num_rows else { return Ok(None) };
+        let corrects = self.checks.limits.is_some_and(|limits| limits.corrects_rows);
         let (rows, is_more) = (levels.rows, u64::try_from(stated).is_ok_and(|stated| stated > levels.rows));
         let what = if !levels.begins_row && self.began {
             "expected a page of version 2 to begin with a row, found one that continues a row".to_owned()
-        } else if i64::from(stated).cast_unsigned() == rows || is_more && self.checks.restates {
-            return Ok(is_more);
+        } else if i64::from(stated).cast_unsigned() == rows || is_more && corrects {
+            return Ok(Some(rows).filter(|_| is_more));
         } else {
             let by = match stated == page.num_values {
                 true => {
@@ -319,32 +324,48 @@ impl<'l> Rows<'l> {
     }
 }
 
-/// Where the header of a page is, and one of the same length that states its rows.
+/// Where the header of a page is, and one of the same length that states these rows, or that the page is compressed.
 fn restated<R: RangeReader + ?Sized>(
     reader: &R,
     page: &ChunkPage,
-    rows: u64,
+    rows: Option<u64>,
+    denies_codec: bool,
 ) -> Result<(u64, Vec<u8>), Error> {
-    let unknown = || damaged("expected the rows of a page in its header".to_owned()).at_path(place_of(page));
+    let unknown =
+        || damaged("expected the numbers of a page in its header".to_owned()).at_path(place_of(page));
     let failed =
         |error: std::io::Error| Error::new(format!("reading a page failed: {error}")).at_path(place_of(page));
     let mut header = vec![0; page.header_len];
     reader.read_exact_at(page.offset, &mut header).map_err(failed)?;
-    let mut sought = Output::with_room(3 * 6);
-    for (field, number) in (1..).zip([Some(page.num_values), page.num_nulls, page.num_rows]) {
-        sought.field(field, I32);
-        sought.integer(I32, number.unwrap_or_default().into());
+    let [nulls, stated] = [page.num_nulls, page.num_rows].map(Option::unwrap_or_default);
+    let of_levels = [page.levels_size.saturating_sub(page.repetition_size), page.repetition_size];
+    let [definition, repetition] = of_levels.map(u32::cast_signed);
+    let numbers = [page.num_values, nulls, stated, page.encoding.number(), definition, repetition];
+    // Where the first fields of the page's kind end.
+    let end_of = |header: &[u8], numbers: &[i32]| {
+        let mut sought = Output::with_room(6 * numbers.len());
+        for (field, number) in (1..).zip(numbers) {
+            sought.field(field, I32);
+            sought.integer(I32, (*number).into());
+        }
+        let sought = sought.into_bytes();
+        header.windows(sought.len()).position(|bytes| bytes == sought).map(|at| at + sought.len())
+    };
+    if denies_codec {
+        let end = end_of(&header, &numbers).ok_or_else(unknown)?;
+        *header.get_mut(end).filter(|flag| **flag == NOT_COMPRESSED).ok_or_else(unknown)? = COMPRESSED;
     }
-    let sought = sought.into_bytes();
-    let at = header.windows(sought.len()).position(|bytes| bytes == sought).ok_or_else(unknown)?;
-    let end = at + sought.len();
-    // The bytes of the larger number: all but the last are marked as continued.
-    let len = 1 + sought.iter().rev().skip(1).take_while(|byte| **byte >= 0x80).count();
-    for (number, byte) in header[end - len..end].iter_mut().enumerate() {
-        *byte = (rows << 1 >> (7 * number)) as u8 & 0x7f | if number + 1 < len { 0x80 } else { 0 };
+    if let Some(rows) = rows {
+        let end = end_of(&header, &numbers[..3]).ok_or_else(unknown)?;
+        // The bytes of the larger number: all but the last are marked as continued.
+        let len = 1 + header[..end].iter().rev().skip(1).take_while(|byte| **byte >= 0x80).count();
+        for (number, byte) in header[end - len..end].iter_mut().enumerate() {
+            *byte = (rows << 1 >> (7 * number)) as u8 & 0x7f | if number + 1 < len { 0x80 } else { 0 };
+        }
     }
     let again = ChunkPages::new(header.as_slice(), 0..u64::MAX).begin(false)?.ok_or_else(unknown)?;
-    let wanted = ChunkPage { index: 0, offset: 0, num_rows: i32::try_from(rows).ok(), ..*page };
+    let num_rows = rows.map_or(page.num_rows, |rows| i32::try_from(rows).ok());
+    let wanted = ChunkPage { index: 0, offset: 0, num_rows, ..*page };
     if again == wanted { Ok((page.offset, header)) } else { Err(unknown()) }
 }
 
@@ -362,6 +383,8 @@ enum Unread {
 /// takes.
 struct ReadPage {
     page: ChunkPage,
+    /// Whether its header denies that it is compressed.
+    denies_codec: bool,
     crc: Option<u32>,
     content: Content,
     body: Vec<u8>,
@@ -373,7 +396,9 @@ fn read_page<R: RangeReader + ?Sized>(
     Checks { checksums, limits, any_size, .. }: Checks<'_>,
     longest: u64,
 ) -> Result<Option<ReadPage>, Unread> {
-    let Some(page) = pages.begin(checksums).map_err(Unread::Broken)? else { return Ok(None) };
+    let Some(mut page) = pages.begin(checksums).map_err(Unread::Broken)? else { return Ok(None) };
+    let denies_codec = limits.is_some_and(|limits| limits.denies_codec(&page));
+    page.is_compressed |= denies_codec;
     let limits = limits.filter(|limits| !any_size || limits.hold(&page));
     let unfit = |error: Error| Unread::Refused(error.at_path(place_of(&page)));
     if let Some(limits) = limits {
@@ -384,7 +409,7 @@ fn read_page<R: RangeReader + ?Sized>(
         pages.leave_out(&page).map_err(Unread::Broken)?;
         let content = limits.map(|limits| limits.check_body(&page, &[]).map_err(unfit)).transpose()?;
         let content = content.unwrap_or_default();
-        return Ok(Some(ReadPage { page, crc: None, content, body: Vec::new() }));
+        return Ok(Some(ReadPage { page, denies_codec, crc: None, content, body: Vec::new() }));
     }
     let mut hasher = page.crc.filter(|_| checksums).map(|_| crc32fast::Hasher::new());
     let mut body = Vec::new();
@@ -401,7 +426,7 @@ fn read_page<R: RangeReader + ?Sized>(
         Some(limits) => limits.check_body(&page, &body).map_err(unfit)?,
         None => Content::default(),
     };
-    Ok(Some(ReadPage { page, crc, content, body }))
+    Ok(Some(ReadPage { page, denies_codec, crc, content, body }))
 }
 
 /// What is wrong with a page whose header states another checksum than its bytes have.

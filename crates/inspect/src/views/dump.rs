@@ -1,6 +1,5 @@
 //! `--dump`: the footer's Thrift, one value on each line, even if the footer cannot be decoded.
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -81,25 +80,13 @@ fn head(start: Option<u64>, len: u64, style: &TextStyle, out: &mut dyn Write) ->
     }
 }
 
-/// Dumps the footer of a file that could not be decoded, under a title, as far as the footer can be read. One of
-/// more than `most` bytes is not read.
+/// Dumps what `reader` has of the footer of a file called `name` that could not be decoded, under a title, as far as it
+/// can be read. One of more than `most` bytes is not read.
 ///
 /// # Errors
 ///
 /// Writing failed.
-pub fn dump_undecoded(path: &Path, most: u64, style: &TextStyle, out: &mut dyn Write) -> io::Result<()> {
-    // Opening a FIFO would block.
-    let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
-    let file = if is_file { File::open(path).ok() } else { None };
-    dump_undecoded_of((path, file.as_ref().map(|file| file as &dyn RangeReader)), most, style, out)
-}
-
-/// Dumps like [`dump_undecoded`] what `reader` has of a file called `name`.
-///
-/// # Errors
-///
-/// Writing failed.
-pub fn dump_undecoded_of(
+pub fn dump_undecoded(
     (name, reader): (&Path, Option<&dyn RangeReader>),
     most: u64,
     style: &TextStyle,

@@ -20,7 +20,7 @@ pub(crate) fn find(file: &Path, endpoint: &Endpoint, database: &str, user: &str)
             (host.to_owned(), path.extension()?.to_str()?.to_owned())
         }
     };
-    let text = sawmill_profile::read_text(file).ok()?;
+    let text = String::from_utf8(sawmill_profile::read_small(file).ok()?).ok()?;
     text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
         let fields = split(line);
         // Everything after the password is ignored.

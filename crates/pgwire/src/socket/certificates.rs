@@ -1,11 +1,12 @@
 //! Certificates from files: the trusted authorities and the client's identity.
 
+use std::fmt::Display;
 use std::path::Path;
 
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use sawmill_profile::{Error, Kind, Result};
+use sawmill_profile::{Error, Kind, Result, read_small};
 
 /// The authorities in a file, or the system's if `file` is `None`. `advice` says how to name a file.
 pub fn authorities(file: Option<&Path>, advice: &str) -> Result<RootCertStore> {
@@ -38,12 +39,13 @@ pub fn identity(
     key: &Path,
 ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
     let chain = read(certificate)?;
-    let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| {
+    let failed = |error: &dyn Display| {
         Error::new(Kind::Config, format!("cannot read the client's key: {error}"))
             .at(key.display().to_string())
             .advise("give a file of one private key in PEM")
-    })?;
-    Ok((chain, secret))
+    };
+    let bytes = read_small(key).map_err(|error| failed(&error))?;
+    Ok((chain, PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| failed(&error))?))
 }
 
 fn read(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
@@ -52,8 +54,9 @@ fn read(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
             .at(path.display().to_string())
             .advise("give a file of certificates in PEM")
     };
-    let read = |error| failed(format!("cannot read the certificates: {error}"));
-    let found: Vec<_> =
-        CertificateDer::pem_file_iter(path).map_err(read)?.collect::<Result<_, _>>().map_err(read)?;
+    let unreadable = |error: &dyn Display| failed(format!("cannot read the certificates: {error}"));
+    let bytes = read_small(path).map_err(|error| unreadable(&error))?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+    let found = found.map_err(|error| unreadable(&error))?;
     if found.is_empty() { Err(failed("there is no certificate in the file".to_owned())) } else { Ok(found) }
 }

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use sawmill_footer::RangeReader;
 use sawmill_profile::{Control, Error, Kind, Result};
-use sawmill_store::{Fault, Location, ObjectUrl};
+use sawmill_store::{Fault, Location, ObjectUrl, open_input};
 
 use super::content::{Coding, Compression, Content, encoding_named, is_utf16, is_utf32};
 use super::files::Place;
@@ -52,7 +52,7 @@ impl Stored {
             return Err(error.advise("give the name of a file; - reads standard input, such as a pipe"));
         }
         let stamp = Stamp::new(&metadata);
-        let opened = std::fs::File::open(&canonical).map_err(failed)?;
+        let opened = open_input(&canonical).map_err(failed)?;
         let start = Compression::of_file(metadata.len(), |at, buffer| opened.read_exact_at(at, buffer));
         let coding = coding(start.map_err(failed)?, how.dialect);
         let coding = coding.map_err(|error| error.at(path.display().to_string()))?;

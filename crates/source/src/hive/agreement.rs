@@ -81,9 +81,9 @@ impl Compared<'_> {
             chunk.row_group().index() == group && test.columns.iter().any(|column| column.place == field)
         };
         let sizes = check_page_sizes(self.footer, self.file, DEFAULT_MAX_PAGE, u64::MAX, is_tested);
-        sizes.map_err(|error| unreadable(error.what()))?;
-        let builder =
-            ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.clone(), self.reader.clone());
+        let (_, headers) = sizes.map_err(|error| unreadable(error.what()))?;
+        let file = self.file.clone().corrected(headers);
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.reader.clone());
         let places = test.columns.iter().map(|column| column.place);
         let mask = ProjectionMask::roots(builder.parquet_schema(), places);
         let builder = builder.with_row_groups(vec![group]).with_projection(mask);

@@ -2,7 +2,6 @@
 //! same.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +12,10 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use sawmill_footer::{Footer, Options};
 use sawmill_inspect::page_limits_59;
 use sawmill_profile::{Error, Kind, Result};
-use sawmill_store::{Fault, Object, ObjectReader, ObjectUrl, PlannedReader, ReadAhead, RequestPlan};
+use sawmill_store::{
+    Fault, Object, ObjectReader, ObjectUrl, PlannedReader, ReadAhead, RequestPlan, are_inputs_confined,
+    open_input, open_regular_input,
+};
 
 use crate::columns::common::without_dictionaries;
 use crate::hive::Folder;
@@ -121,7 +123,7 @@ impl OpenedFile {
     /// Reads the file's footer again.
     pub(crate) fn footer(&self, options: &Options) -> Result<Footer> {
         match &self.origin {
-            Origin::Path(_) => Footer::open_with(&self.path, options).map_err(refused_footer),
+            Origin::Path(_) => open_footer(&self.path, options).map_err(refused_footer),
             Origin::Object(object, fault) => {
                 let bytes =
                     ObjectBytes(ObjectReader::new(object.clone(), Vec::new()).with_fault(fault.clone()));
@@ -174,7 +176,7 @@ impl OpenedFile {
         };
         let within = |range: Range<u64>| range.start.min(length)..range.end.min(length);
         let ranges = |(leaf, chunk)| -> Vec<Range<u64>> {
-            let (whole, _) = page_limits_59(chunk, 0);
+            let (whole, _) = page_limits_59(chunk, None, 0);
             let pages = rows.and_then(|rows| self.pages(row_group, leaf, &whole, rows));
             pages.unwrap_or_else(|| vec![whole]).into_iter().map(within).collect()
         };
@@ -263,7 +265,7 @@ impl OpenedFile {
             }
         };
         let place = self.path.display().to_string();
-        let file = File::open(&self.path).map_err(|error| unreadable(&error).at(&place))?;
+        let file = open_input(&self.path).map_err(|error| unreadable(&error).at(&place))?;
         let metadata = file.metadata().map_err(|error| unreadable(&error).at(&place))?;
         if Stamp::new(&metadata) != *stamp {
             return Err(self.changed());
@@ -304,14 +306,28 @@ pub(super) struct Begun {
     pub file: FileBytes,
 }
 
+/// Opens the footer of an input file, in the folder that inputs are confined to.
+///
+/// # Errors
+/// The file cannot be opened, is outside of the folder, or has no footer that can be read.
+pub fn open_footer(path: &Path, options: &Options) -> Result<Footer, sawmill_footer::Error> {
+    if !are_inputs_confined() {
+        return Footer::open_with(path, options);
+    }
+    let name = path.display().to_string();
+    let opened = open_regular_input(path).map_err(|error| {
+        sawmill_footer::Error::new(format!("opening failed: {error}")).in_file(name.as_str())
+    });
+    Footer::read(&opened?, &name, options)
+}
+
 pub(super) fn begin_file(path: &Path, max_footer: u64) -> Result<Begun> {
     let failed = |error: std::io::Error| unreadable(&error).at(path.display().to_string());
     let canonical = path.canonicalize().map_err(failed)?;
     let metadata = canonical.metadata().map_err(failed)?;
     let stamp = Stamp::new(&metadata);
-    let footer =
-        Footer::open_with(&canonical, &Options::new().max_footer(max_footer)).map_err(refused_footer)?;
-    let file = File::open(&canonical).map_err(failed)?;
+    let footer = open_footer(&canonical, &Options::new().max_footer(max_footer)).map_err(refused_footer)?;
+    let file = open_input(&canonical).map_err(failed)?;
     Ok(Begun {
         path: canonical,
         length: metadata.len(),

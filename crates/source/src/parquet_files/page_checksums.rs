@@ -21,7 +21,7 @@ struct Compared {
     parts: BTreeSet<(usize, u64, u64)>,
     /// How many bytes a row may take in each leaf column, decoded.
     rows: BTreeMap<usize, u64>,
-    /// The headers of pages that state other rows than their page has, corrected.
+    /// The headers of pages that state what their page is not, corrected.
     headers: Headers,
 }
 
@@ -39,20 +39,20 @@ impl CheckedChunk {
     /// Returns parts of it to check alone: these ranges, which start and end with pages.
     pub(crate) fn parts(self, ranges: Vec<Range<u64>>) -> impl Iterator<Item = Self> {
         let Self { leaf, name, limits, .. } = self;
-        let limits = PageLimits { rows: None, ..limits };
+        let limits = PageLimits { rows: None, corrects_rows: false, ..limits };
         let part = move |bytes| Self { leaf, name: name.clone(), bytes, values: i64::MAX, limits };
         // A range ends with its last page, whatever number of values that holds.
         ranges.into_iter().map(part)
     }
 
-    /// Returns the chunk of a leaf in a row group. No page may be larger than `max_page`.
+    /// Returns the chunk of a leaf in a row group of a file by this writer. No page may be larger than `max_page`.
     pub(crate) fn new(
         leaf: usize,
         chunk: &ColumnChunkMetaData,
         group: &RowGroupMetaData,
-        max_page: u64,
+        (created_by, max_page): (Option<&str>, u64),
     ) -> Self {
-        let (bytes, limits) = page_limits_59(chunk, max_page);
+        let (bytes, limits) = page_limits_59(chunk, created_by, max_page);
         let limits = PageLimits { rows: u64::try_from(group.num_rows()).ok(), ..limits };
         Self { leaf, name: chunk.column_path().string(), bytes, values: chunk.num_values(), limits }
     }

@@ -145,6 +145,7 @@ impl<'a> ParquetReader<'a> {
         let group_number = key.row_group as usize;
         let Some(group) = metadata.row_groups().get(group_number) else { return Ok(()) };
         let schema = metadata.file_metadata().schema_descr();
+        let created_by = metadata.file_metadata().created_by();
         let fields = self.chosen(file).fields;
         let is_read = |leaf: usize| {
             let field = schema.get_column_root_idx(leaf);
@@ -154,7 +155,7 @@ impl<'a> ParquetReader<'a> {
         let rows = if file.is_object() { self.rows_to_read(key) } else { None };
         let chunks = group.columns().iter().enumerate().filter(|(leaf, _)| is_read(*leaf));
         let chunks = chunks.flat_map(|(leaf, chunk)| {
-            let chunk = CheckedChunk::new(leaf, chunk, group, self.source.max_page);
+            let chunk = CheckedChunk::new(leaf, chunk, group, (created_by, self.source.max_page));
             let pages = rows.as_ref().and_then(|rows| file.pages(group_number, leaf, &chunk.bytes, rows));
             let (whole, parts) = match pages {
                 None => (Some(chunk), None),

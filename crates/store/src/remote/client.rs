@@ -207,16 +207,22 @@ impl Client {
         .await
     }
 
-    /// Reads a small object, or the range that the options name.
-    pub(super) async fn get(
+    /// Reads an object of at most so many bytes.
+    pub(super) async fn small(&self, path: &Path, most: u64) -> Result<(ObjectMeta, Vec<u8>), StoreError> {
+        whole(|| self.get_once(path, GetOptions::default(), most)).await
+    }
+
+    /// Reads the range that the options name.
+    async fn get(&self, path: &Path, options: GetOptions) -> Result<(ObjectMeta, Vec<u8>), StoreError> {
+        whole(|| self.get_once(path, options.clone(), MAX_ANSWER)).await
+    }
+
+    async fn get_once(
         &self,
         path: &Path,
         options: GetOptions,
+        most: u64,
     ) -> Result<(ObjectMeta, Vec<u8>), StoreError> {
-        whole(|| self.get_once(path, options.clone())).await
-    }
-
-    async fn get_once(&self, path: &Path, options: GetOptions) -> Result<(ObjectMeta, Vec<u8>), StoreError> {
         let answer = self.hedging.first(|| self.store.get_opts(path, options.clone())).await?;
         let (meta, length) = (answer.meta.clone(), answer.range.end - answer.range.start);
         let stated = answer.extensions.get::<Stated>().filter(|_| answer.range == (0..meta.size)).cloned();
@@ -224,7 +230,7 @@ impl Client {
         let most = match &options.range {
             Some(GetRange::Bounded(range)) => range.end - range.start,
             Some(GetRange::Suffix(bytes)) => *bytes,
-            _ => MAX_ANSWER,
+            _ => most,
         };
         if length > most {
             return Err(wrong(format!("an answer of {length} bytes, where at most {most} are read").into()));

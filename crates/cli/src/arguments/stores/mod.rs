@@ -28,8 +28,10 @@ pub(crate) struct StoreArgs {
 }
 
 impl StoreArgs {
-    /// The folder that files must be in, if there is one.
+    /// The folder that files must be in, if there is one. Input files that are opened later are, too.
     pub(crate) fn confinement(&self) -> Result<Option<Confinement>> {
-        Ok(self.confine.as_deref().map(Confinement::to).transpose()?)
+        let confinement = self.confine.as_deref().map(Confinement::to).transpose()?;
+        confinement.iter().for_each(Confinement::confine_inputs);
+        Ok(confinement)
     }
 }

@@ -1,11 +1,10 @@
 //! The bytes of the file or object that the user named.
 
-use std::fs::File;
 use std::sync::Arc;
 
 use sawmill_footer::{Footer, Options};
 use sawmill_source::FileBytes;
-use sawmill_store::{Fault, Location};
+use sawmill_store::{Fault, Location, open_input};
 
 use super::Objects;
 use crate::error::{Error, Result};
@@ -32,7 +31,7 @@ impl PlaceBytes {
         let bytes = match place {
             Location::Path(path) => {
                 let advice = "check the name and the permissions";
-                let opened = File::open(path).and_then(FileBytes::of_file);
+                let opened = open_input(path).and_then(FileBytes::of_file);
                 opened.map_err(|error| {
                     Error::failure(format!("opening failed: {error}"), place.to_string(), advice)
                 })?

@@ -18,9 +18,9 @@ use parquet::arrow::arrow_reader::{
 };
 
 use sawmill_footer::{Options, enums_as_text_59};
-use sawmill_inspect::{DEFAULT_MAX_PAGE, check_page_sizes};
+use sawmill_inspect::{CorrectedHeaders, DEFAULT_MAX_PAGE, check_page_sizes};
 use sawmill_profile::Pool;
-use sawmill_store::{Location, open_regular};
+use sawmill_store::{Location, open_regular_input};
 use tempfile::TempDir;
 
 use crate::arguments::delta;
@@ -38,10 +38,10 @@ const MAX_JSON_FIELDS: usize = 20_000;
 const MAX_BATCH_VALUES: usize = 1 << 20;
 
 /// The most memory for the values of a sample.
-const MAX_BYTES: u64 = 1 << 30;
+pub(crate) const MAX_BYTES: u64 = 256 << 20;
 
 /// The memory of one value of a sample.
-const VALUE_BYTES: u64 = 9;
+pub(crate) const VALUE_BYTES: u64 = 9;
 
 /// How many objects are opened at the same time.
 const OBJECTS: usize = 32;
@@ -58,8 +58,8 @@ pub(crate) struct Source {
 }
 
 enum Files {
-    /// Each with its footer.
-    Parquet(Vec<(Location, ArrowReaderMetadata)>),
+    /// Each with its footer, and the headers of pages that are corrected.
+    Parquet(Vec<(Location, ArrowReaderMetadata, CorrectedHeaders)>),
     /// The file; of an object, a copy.
     Arrow(PathBuf),
     Json(PathBuf),
@@ -112,20 +112,16 @@ impl Source {
             return Err(Error::usage(what, named.display().to_string(), advice));
         }
         let Located { places, objects } = located(&[named.to_owned()], Wanted::Parquet, stores)?;
-        let mut files: Vec<(Location, ArrowReaderMetadata)> = Vec::new();
+        let mut files: Vec<(Location, ArrowReaderMetadata, CorrectedHeaders)> = Vec::new();
         let mut rows = 0;
         let threads =
             if places.iter().any(|place| matches!(place, Location::Object(_))) { OBJECTS } else { 1 };
-        let opened = |at: usize| -> Result<ArrowReaderMetadata> {
+        let opened = |at: usize| -> Result<(ArrowReaderMetadata, CorrectedHeaders)> {
             let place = PlaceBytes::open(&places[at], &objects)?;
             let footer = place.footer(&Options::new())?;
             footer.check_has_data("values")?;
             let sizes = check_page_sizes(&footer, &place.bytes, DEFAULT_MAX_PAGE, u64::MAX, |_| true);
-            let (_, cannot_skip) = sizes.map_err(|error| place.because(error.into()))?;
-            if cannot_skip {
-                let what = "rows cannot be sampled: pages of lists state more rows than they have";
-                return Err(Error::failure(what, places[at].to_string(), "write it again: sawmill convert"));
-            }
+            let (_, headers) = sizes.map_err(|error| place.because(error.into()))?;
             let all: Vec<usize> = (0..footer.num_columns()).collect();
             let metadata = Arc::new(footer.to_parquet_59(Some(&all))?);
             let derive = |options| ArrowReaderMetadata::try_new(Arc::clone(&metadata), options);
@@ -134,23 +130,24 @@ impl Source {
                     Some(schema) => derive(ArrowReaderOptions::new().with_schema(Arc::new(schema))),
                     None => Ok(found),
                 })
+                .map(|found| (found, headers))
                 .map_err(|error| place.because(unreadable(&places[at], &error)))
         };
         let pool = Pool::new("opener", threads.min(places.len()), None);
         let opened = |at| Ok::<_, Error>((at, opened(at)?));
         pool.in_order(0..places.len(), threads, opened, |opened| {
-            let (at, metadata) = opened?;
-            if let Some((first, known)) = files.first()
+            let (at, (metadata, headers)) = opened?;
+            if let Some((first, known, _)) = files.first()
                 && known.schema().fields() != metadata.schema().fields()
             {
                 let what = format!("its columns differ from those of {first}");
                 return Err(Error::usage(what, places[at].to_string(), "give files of the same columns"));
             }
             rows += metadata.metadata().file_metadata().num_rows().max(0) as u64;
-            files.push((places[at].clone(), metadata));
+            files.push((places[at].clone(), metadata, headers));
             Ok(())
         })?;
-        let Some((_, first)) = files.first() else {
+        let Some((_, first, _)) = files.first() else {
             return Err(Error::usage("no Parquet files", named.display().to_string(), "give another path"));
         };
         let schema = parquet_types::marked(first.schema(), first.parquet_schema());
@@ -203,7 +200,7 @@ impl Source {
                 continue;
             }
             let mut nulls = Some(0);
-            for (place, metadata) in files {
+            for (place, metadata, _) in files {
                 let groups = metadata.metadata().row_groups();
                 let schema = metadata.parquet_schema();
                 let read = || -> Result<_, parquet::errors::ParquetError> {
@@ -261,11 +258,12 @@ impl Source {
             Files::Json(path) => return each_of_all(&self.named, self.json_batches(path)?, ranges, take),
         };
         let mut first = 0;
-        for (place, metadata) in files {
+        for (place, metadata, headers) in files {
             let rows = metadata.metadata().file_metadata().num_rows().max(0) as u64;
             let parts = within(ranges, &(first..first + rows));
             if !parts.is_empty() {
-                let opened = PlaceBytes::open(place, &self.objects)?;
+                let mut opened = PlaceBytes::open(place, &self.objects)?;
+                opened.bytes = opened.bytes.corrected(headers.clone());
                 let mut take = |row, batch: &RecordBatch| take(first + row, batch);
                 each_of_parquet((place, &opened), (metadata, column), &parts, &mut take)?;
             }
@@ -293,7 +291,7 @@ impl Source {
     fn values_a_row(&self) -> u64 {
         match &self.files {
             Files::Parquet(files) => {
-                let groups = files.iter().flat_map(|(_, metadata)| metadata.metadata().row_groups());
+                let groups = files.iter().flat_map(|(_, metadata, _)| metadata.metadata().row_groups());
                 let values = groups.flat_map(|group| group.columns()).map(|c| c.num_values().max(0) as u64);
                 values.sum::<u64>() / self.rows.max(1)
             }
@@ -314,7 +312,7 @@ impl Source {
 }
 
 fn opened(named: &Path, path: &Path) -> Result<File> {
-    open_regular(path).map_err(|error| unreadable(named.display(), &format!("cannot be read: {error}")))
+    open_regular_input(path).map_err(|error| unreadable(named.display(), &format!("cannot be read: {error}")))
 }
 
 fn unreadable(place: impl std::fmt::Display, what: &dyn std::fmt::Display) -> Error {

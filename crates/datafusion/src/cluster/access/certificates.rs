@@ -215,7 +215,7 @@ fn certificates(file: &Path, option: &str) -> Result<(Vec<u8>, Vec<CertificateDe
 }
 
 fn content(file: &Path, option: &str) -> Result<Vec<u8>> {
-    std::fs::read(file).map_err(|error| {
+    sawmill_store::read_small(file).map_err(|error| {
         let advice = format!("give {option} a file that this process can read");
         refused(format!("the file cannot be read: {error}"), &file.display().to_string(), &advice)
     })

@@ -34,7 +34,7 @@ impl Token {
     /// The file cannot be read; the token is too short.
     pub(crate) fn read(file: &Path) -> Result<Self> {
         let place = file.display().to_string();
-        let text = std::fs::read(file).map_err(|error| {
+        let text = sawmill_store::read_small(file).map_err(|error| {
             refused(
                 format!("the token cannot be read: {error}"),
                 &place,

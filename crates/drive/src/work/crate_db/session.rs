@@ -16,6 +16,9 @@ use crate::work::statements;
 use crate::work::step::{Expect, arguments};
 use crate::work::target::Session;
 
+/// The most bytes of answers that connections hold at the same time, except for a MiB of each.
+const MAX_ANSWERS: usize = 64 << 20;
+
 pub(super) struct CrateSession<'a> {
     server: &'a CrateServer,
     statements: CrateStatements,
@@ -51,7 +54,7 @@ impl<'a> CrateSession<'a> {
         };
         let sql = plan.operations.iter().map(statements).collect::<Result<_>>()?;
         let types = rows.types();
-        let statements = CrateStatements::new(server, plan.timeout)?;
+        let statements = CrateStatements::new(server, plan.timeout, max_answer(plan))?;
         let (requests, variables) = (Vec::new(), Vec::new());
         Ok(Self { server, statements, plan, rows, cancel, sql, types, operation: 0, requests, variables })
     }
@@ -124,14 +127,14 @@ impl<'a> CrateSession<'a> {
                 None => (*expected, true),
             },
             Expect::Row { table, row, .. } => {
-                let found = json::rows(body).unwrap_or_default();
-                version = found.first().and_then(|one| one.get(1)?.as_i64());
-                let equal = found.first().is_some_and(|one| json::is_equal(row, &self.types[*table], one));
-                (found.len() as u64, equal)
+                let (count, first) = json::first_row(body).unwrap_or_default();
+                version = first.get(1).and_then(Value::as_i64);
+                (count, count > 0 && json::is_equal(row, &self.types[*table], &first))
             }
             Expect::Variables => {
-                read = json::rows(body).unwrap_or_default();
-                (read.len() as u64, true)
+                let (count, first) = json::first_row(body).unwrap_or_default();
+                read = first;
+                (count, true)
             }
             Expect::Anything | Expect::Rows(_) | Expect::Changed { .. } => {
                 (json::count(body).unwrap_or(0), true)
@@ -141,7 +144,7 @@ impl<'a> CrateSession<'a> {
         if let Work::Sql { into, .. } = step {
             for (place, number) in into.iter().enumerate() {
                 let Variable { name, pg_type } = &operation.variables[*number];
-                let value = read.first().and_then(|row| row.get(place)).cloned().unwrap_or_default();
+                let value = read.get(place).cloned().unwrap_or_default();
                 if !json::is_of(&value, *pg_type) {
                     let what = format!("{name} has no value: {value} was read where {pg_type} is declared");
                     return Err(Failure::variable(what));
@@ -154,6 +157,11 @@ impl<'a> CrateSession<'a> {
     }
 }
 
+/// The most bytes of an answer: the connections of a run share them, and one row is read of each answer.
+fn max_answer(plan: &Plan) -> usize {
+    (MAX_ANSWERS / plan.parallel().max(1)).clamp(1 << 20, 16 << 20)
+}
+
 /// Whether the request has `bulk_args`.
 fn is_bulk(step: &Work) -> bool {
     matches!(step, Work::Copy { .. })
@@ -162,7 +170,7 @@ fn is_bulk(step: &Work) -> bool {
 impl Session for CrateSession<'_> {
     fn close(&mut self) {
         // The certificates were read before; if that fails now, the connections stay.
-        if let Ok(statements) = CrateStatements::new(self.server, self.plan.timeout) {
+        if let Ok(statements) = CrateStatements::new(self.server, self.plan.timeout, max_answer(self.plan)) {
             self.statements = statements;
         }
     }

@@ -41,7 +41,8 @@ impl FileRows {
             #[cfg(feature = "parquet")]
             path if is_parquet(path) => {
                 let (path, _) = folder.read_bytes(name).map_err(|error| unreadable(&error))?;
-                parquet_records(&path).map_err(|error| unreadable(&error))?
+                let file = folder.open(&path).map_err(|error| unreadable(&error))?;
+                parquet_records(file).map_err(|error| unreadable(&error))?
             }
             _ => records(&folder.read(name).map_err(|error| unreadable(&error))?).map_err(|line| {
                 let what = format!("the quote in line {line} of {name} is not closed");
@@ -94,12 +95,12 @@ fn twice(columns: &[String]) -> Option<&String> {
 
 /// The names and the cells of the columns without parts of a Parquet file.
 #[cfg(feature = "parquet")]
-fn parquet_records(path: &Path) -> Result<Vec<Record>, parquet::errors::ParquetError> {
+fn parquet_records(file: std::fs::File) -> Result<Vec<Record>, parquet::errors::ParquetError> {
     use arrow_array::Array;
     use arrow_cast::display::{ArrayFormatter, FormatOptions};
     use arrow_schema::DataType;
     use parquet::arrow::{ProjectionMask, arrow_reader::ParquetRecordBatchReaderBuilder};
-    let reader = ParquetRecordBatchReaderBuilder::try_new(std::fs::File::open(path)?)?;
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file)?;
     let fields = reader.schema().fields().clone();
     let flat = || fields.iter().enumerate().filter(|(_, field)| !field.data_type().is_nested());
     let mask = ProjectionMask::roots(reader.parquet_schema(), flat().map(|(place, _)| place));

@@ -16,13 +16,12 @@ mod lz4_frames;
 mod object_stream;
 mod spool;
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sawmill_profile::{Control, Error, Kind, Result};
-use sawmill_store::ObjectReader;
+use sawmill_store::{ObjectReader, open_input};
 
 pub(super) use self::compression::Compression;
 use self::encodings::{Malformed, Transcoder, Utf32};
@@ -49,7 +48,7 @@ impl Content {
     pub(super) fn reopen(&self) -> io::Result<Option<Readable>> {
         match self {
             Self::File { path, stamp } => {
-                let file = File::open(path)?;
+                let file = open_input(path)?;
                 let unchanged = Stamp::new(&file.metadata()?) == *stamp;
                 Ok(unchanged.then(|| Arc::new(file) as Readable))
             }
@@ -95,7 +94,7 @@ impl Coding<'_> {
         stamp: Stamp,
         control: &Control<'_>,
     ) -> Result<Content> {
-        let file = File::open(path).map_err(|error| unreadable(&error).at(name))?;
+        let file = open_input(path).map_err(|error| unreadable(&error).at(name))?;
         let text = self.decode(Box::new(file), control);
         let text = text.map_err(|unspooled| self.failed(unspooled, name))?;
         Ok(Content::Decoded { text: Arc::new(text), origin: Some((path.to_owned(), stamp)) })

@@ -12,6 +12,7 @@ use bytes::{Buf, Bytes};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 use sawmill_footer::RangeReader;
+use sawmill_inspect::CorrectedHeaders;
 use sawmill_store::ObjectReader;
 
 use crate::object_bytes::ObjectBytes;
@@ -45,6 +46,12 @@ impl FileBytes {
     /// Lets the `parquet` crate read these headers of pages.
     pub(crate) fn with_headers(self, headers: Headers) -> Self {
         Self { headers, ..self }
+    }
+
+    /// Lets decoders read these headers of pages in place of the file's.
+    pub fn corrected(self, headers: CorrectedHeaders) -> Self {
+        let headers = headers.into_iter().map(|(place, header)| (place, header.into())).collect();
+        self.with_headers(Arc::new(headers))
     }
 
     /// Returns the bytes of a file.

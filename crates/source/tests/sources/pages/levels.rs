@@ -20,6 +20,7 @@ struct Page {
     levels: Vec<u8>,
     stored: i32,
     version_2: Option<[i32; 4]>,
+    denies_codec: bool,
 }
 
 /// Levels of version 1, with their length before them.
@@ -29,24 +30,25 @@ fn levels(runs: &[u8]) -> Vec<u8> {
 
 /// A page of version 1 with ten values and these runs of definition levels.
 fn ten(runs: &[u8]) -> Page {
-    Page { values: 10, levels: levels(runs), stored: 10, version_2: None }
+    Page { values: 10, levels: levels(runs), stored: 10, version_2: None, denies_codec: false }
 }
 
 /// A page of version 1 in lists.
 fn of_lists(values: i32, repetition: &[u8]) -> Page {
     let levels = [levels(repetition), levels(&[values as u8 * 2, 1])].concat();
-    Page { values, levels, stored: values, version_2: None }
+    Page { values, levels, stored: values, version_2: None, denies_codec: false }
 }
 
 /// A page of version 2 in lists, which states that it has so many rows.
 fn of_lists_2(values: i32, repetition: &[u8], rows: i32) -> Page {
     let levels = [repetition, &[values as u8 * 2, 1]].concat();
-    Page { values, levels, stored: values, version_2: Some([0, rows, 2, repetition.len() as i32]) }
+    let version_2 = Some([0, rows, 2, repetition.len() as i32]);
+    Page { values, levels, stored: values, version_2, denies_codec: false }
 }
 
 /// A page of version 2 with ten values and without NULLs.
 fn second(counts: [i32; 4]) -> Page {
-    Page { values: 10, levels: vec![20, 1], stored: 10, version_2: Some(counts) }
+    Page { values: 10, levels: vec![20, 1], stored: 10, version_2: Some(counts), denies_codec: false }
 }
 
 fn compressed(codec: i32, bytes: &[u8]) -> Vec<u8> {
@@ -91,6 +93,9 @@ impl Page {
         };
         for (field, number) in (2..).zip(numbers) {
             header.i32(field, number);
+        }
+        if self.denies_codec {
+            header.bool(7, false);
         }
         header.stop();
         header.stop();
@@ -137,6 +142,7 @@ fn file(directory: &Path, codec: i32, rows: i64, pages: &[Page], is_repeated: bo
     footer.i64(2, length);
     footer.i64(3, rows);
     footer.stop();
+    footer.binary(6, b"parquet-cpp version 1.5.1-SNAPSHOT");
     footer.stop();
     let footer = footer.into_bytes();
     let footer_len = (footer.len() as u32).to_le_bytes();
@@ -175,6 +181,7 @@ fn what_writers_make_of_levels_is_read() {
         ("values and none, in two runs", vec![half], 5),
         ("padding behind the levels", vec![ten(&[20, 1, 0, 0, 0])], 10),
         ("version 2", vec![second([0, 10, 2, 0])], 10),
+        ("Arrow C++ before release 3", vec![Page { denies_codec: true, ..second([0, 10, 2, 0]) }], 10),
         ("both versions", vec![ten(&[20, 1]), second([0, 10, 2, 0])], 20),
     ];
     for codec in CODECS {
@@ -218,7 +225,7 @@ fn a_row_of_more_values_than_memory_may_hold_is_refused_within_a_page_and_across
     };
     let page = |repetition: &[u8], values: u64| {
         let levels = [levels(repetition), levels(&run(values, 1))].concat();
-        Page { values: values as i32, levels, stored: 0, version_2: None }
+        Page { values: values as i32, levels, stored: 0, version_2: None, denies_codec: false }
     };
     let first = |values: u64| page(&[run(1, 0), run(values - 1, 1)].concat(), values);
     let further = |values: u64| page(&run(values, 1), values);

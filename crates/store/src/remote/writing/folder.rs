@@ -6,14 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use object_store::path::Path;
-use object_store::{
-    Error as StoreError, GetOptions, ListResult, ObjectMeta, ObjectStoreExt, PutMode, UpdateVersion,
-};
+use object_store::{Error as StoreError, ListResult, ObjectMeta, ObjectStoreExt, PutMode, UpdateVersion};
 use tokio::sync::Semaphore;
 
 use crate::error::{Error, Kind};
 use crate::location::ObjectUrl;
 use crate::objects::Object;
+use crate::remote::answers::MAX_ANSWER;
 use crate::remote::client::{Client, LAST_PATIENCE, path_of, version_of};
 use crate::remote::faults::fault;
 use crate::remote::listing::pages;
@@ -127,9 +126,18 @@ impl ObjectFolder {
     ///
     /// The store refuses or cannot be reached.
     pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
-        let (bytes, version) = self.get(&self.url(name))?.unzip();
+        let (bytes, version) = self.get(&self.url(name), MAX_ANSWER)?.unzip();
         self.seen().insert(name.to_owned(), version);
         Ok(bytes)
+    }
+
+    /// As [`read`](Self::read), an object of at most so many bytes.
+    ///
+    /// # Errors
+    ///
+    /// It is longer; the store refuses or cannot be reached.
+    pub fn read_at_most(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, Error> {
+        Ok(self.get(&self.url(name), most.min(MAX_ANSWER))?.map(|(bytes, _)| bytes))
     }
 
     /// Reads a small object of the same store, which may be outside of the folder; `None` if it does not exist.
@@ -138,12 +146,12 @@ impl ObjectFolder {
     ///
     /// The store refuses or cannot be reached.
     pub fn read_key(&self, key: &str) -> Result<Option<Vec<u8>>, Error> {
-        Ok(self.get(&self.url.sibling(key))?.map(|(bytes, _)| bytes))
+        Ok(self.get(&self.url.sibling(key), MAX_ANSWER)?.map(|(bytes, _)| bytes))
     }
 
-    fn get(&self, url: &ObjectUrl) -> Result<Option<(Vec<u8>, UpdateVersion)>, Error> {
+    fn get(&self, url: &ObjectUrl, most: u64) -> Result<Option<(Vec<u8>, UpdateVersion)>, Error> {
         let path = path_of(url)?;
-        let get = async { Ok(self.client.get(&path, GetOptions::default()).await) };
+        let get = async { Ok(self.client.small(&path, most).await) };
         match self.patiently(url, get)? {
             Ok((meta, bytes)) => {
                 Ok(Some((bytes, UpdateVersion { e_tag: meta.e_tag, version: meta.version })))

@@ -81,15 +81,12 @@ fn write_rows(
         return Err(unreadable(footer, escaped_place(place)));
     }
     let sizes = check_page_sizes(footer, &opened.bytes, max_page, skip.saturating_add(rows), |_| true);
-    let (row_size, cannot_skip) = sizes.map_err(|error| opened.because(error.into()))?;
-    if cannot_skip && skip > 0 {
-        let what = "rows cannot be skipped: pages of lists state more rows than they have";
-        return Err(Error::failure(what, escaped_place(place), "read from the first row on"));
-    }
+    let (row_size, headers) = sizes.map_err(|error| opened.because(error.into()))?;
+    let bytes = opened.bytes.clone().corrected(headers);
     let at_once = rows_within(row_size).min(BATCH_ROWS);
     let metadata = in_utc(Arc::new(metadata)).map_err(|error| failed(error.to_string()))?;
     let limit = |rows: u64| usize::try_from(rows).unwrap_or(usize::MAX);
-    let all = || ParquetRecordBatchReaderBuilder::new_with_metadata(opened.bytes.clone(), metadata.clone());
+    let all = || ParquetRecordBatchReaderBuilder::new_with_metadata(bytes.clone(), metadata.clone());
     let builder =
         all().with_batch_size(limit(rows).min(at_once)).with_offset(limit(skip)).with_limit(limit(rows));
     let damaged = |what: String| {
