@@ -80,10 +80,10 @@ impl Run {
         }
         self.quiet();
         let last = self.faultless();
-        let mut ended = self.to_the_end(&last);
+        let mut ended = self.load_all(&last);
         if ended.is_err() && self.needs_user && !self.is_over() {
             self.clean_up();
-            ended = self.to_the_end(&self.faultless());
+            ended = self.load_all(&self.faultless());
         }
         if let Err(error) = ended {
             self.violated(format!("the same command without faults fails: {error}"));
@@ -105,7 +105,7 @@ impl Run {
 
     /// Runs the command without faults: the whole load, or all parts in any order, one of them twice, and the end.
     /// The first of its processes is given.
-    fn to_the_end(&mut self, first: &Arc<Process>) -> Result<LoadReport> {
+    fn load_all(&mut self, first: &Arc<Process>) -> Result<LoadReport> {
         let parts = self.parts();
         let mut shares: Vec<Share> = (1..=parts).filter_map(|number| part(number, parts)).collect();
         if let Some(again) = (parts > 0).then(|| self.drawn_share()).filter(|share| *share != Share::Finish) {
