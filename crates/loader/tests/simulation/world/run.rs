@@ -157,8 +157,11 @@ impl Run {
         let State { server, .. } = &mut *state;
         let Server { data, audit, .. } = server;
         if let Some(part) = &report.part {
-            if part.rows_recorded < report.rows {
-                audit.violated(format!("a part has {} rows, {} on record", report.rows, part.rows_recorded));
+            if part.rows_recorded < report.rows_loaded {
+                audit.violated(format!(
+                    "a part loaded {} rows, {} on record",
+                    report.rows_loaded, part.rows_recorded
+                ));
             }
             return;
         }
