@@ -126,10 +126,6 @@ impl Sql<'_> {
         self.refresh(table)?;
         self.number(&format!("SELECT count(*) FROM {}", table.quoted()), &[])
     }
-
-    pub(crate) fn drop_table(&mut self, table: &CrateTable) -> Result<()> {
-        self.run(&format!("DROP TABLE IF EXISTS {}", table.quoted()), &[]).map(drop)
-    }
 }
 
 /// A successful answer.

@@ -225,7 +225,7 @@ impl Records<'_> {
         let of_load = format!("FROM {} WHERE \"load_id\" = ?", self.table("loads"));
         // All of the primary key: found without a refresh.
         if !self.sql.run(&format!("SELECT \"load_id\" {of_load}"), &[json!(id)])?.rows()?.is_empty() {
-            self.sql.run(&format!("DELETE {of_load}"), &[json!(id)])?;
+            self.sql.settled(&format!("DELETE {of_load}"), &[json!(id)])?;
         }
         Ok(())
     }

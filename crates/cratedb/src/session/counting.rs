@@ -139,6 +139,27 @@ impl CrateSession<'_> {
         now.saturating_sub(explained).min(found)
     }
 
+    /// Rows of this run that were in the table when they were sent first, before the load.
+    pub(super) fn found_before(&self) -> u64 {
+        self.writers.before.rows().saturating_sub(self.since.load(Relaxed))
+    }
+
+    /// Rows of this run that the table did not gain in any run of the load. Of a row that was there when it was sent
+    /// again only the table's count tells whether an earlier run brought it, whose rows the run loads that records them.
+    pub(super) fn not_gained(&self) -> u64 {
+        let in_doubt = self.state == LoadState::Resumed || !self.writers.before.is_counted();
+        let appends = !self.writers.gathers && self.encode.plan.key != Key::None;
+        let Some(rows) = self.counted().filter(|_| appends && in_doubt && self.state != LoadState::Complete)
+        else {
+            return 0;
+        };
+        let earlier: u64 = self.earlier.done.values().map(|tally| tally.rows).sum();
+        let sent = self.loaded.load(Relaxed).saturating_sub(earlier);
+        let of_earlier = earlier.saturating_sub(self.earlier.there_before.rows);
+        let gained = rows.saturating_sub(self.record.rows_before());
+        sent.saturating_sub(gained.saturating_sub(of_earlier))
+    }
+
     /// The note on a load whose rows may be in the table twice.
     pub(super) fn sent_twice(&self, loaded: u64) -> Option<String> {
         let rows = self.counted()?;

@@ -265,7 +265,7 @@ impl Session for CrateSession<'_> {
     }
 
     fn there_before(&self) -> u64 {
-        self.writers.before.rows().saturating_sub(self.since.load(Relaxed))
+        self.found_before().max(self.not_gained())
     }
 
     fn rejected(&self) -> u64 {
@@ -289,7 +289,7 @@ impl Session for CrateSession<'_> {
             Key::Own(_) => "already (of another load, or equal rows of this one)",
             Key::Row(_) | Key::Tags(_) | Key::None => "before",
         };
-        match (self.there_before(), self.writers.before.is_counted()) {
+        match (self.found_before(), self.writers.before.is_counted()) {
             (0, true) => {}
             (0, false) => notes.push(Note::Remark(
                 "some rows were in the table, with the same values, when they were sent again; whether another load had brought \

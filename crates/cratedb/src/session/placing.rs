@@ -126,7 +126,7 @@ impl CrateSession<'_> {
 /// Drops the column of the tags. If the answer gets lost, the catalogue shows whether the column is gone.
 fn drop_column(table: &CrateTable, column: &str, sql: &mut Sql<'_>) -> Result<()> {
     let statement = format!("ALTER TABLE {} DROP COLUMN {}", table.quoted(), quote(column));
-    match sql.run(&statement, &[]) {
+    match sql.settled(&statement, &[]) {
         Ok(_) => Ok(()),
         Err(error) => match catalogue::has_column(sql, table, column) {
             Ok(false) => Ok(()),
@@ -147,8 +147,15 @@ enum Tried {
 }
 
 impl CrateSession<'_> {
-    /// Gives the table, which has these rows, its name. If the answer gets lost, the catalogue shows whether it was done.
+    /// Gives the table, which has these rows, its name. Returns when no earlier try can rename a table later.
     pub(super) fn place(&self, from: &CrateTable, total: &Tally, sql: &mut Sql<'_>) -> Result<()> {
+        let tries = sql.client.retried;
+        self.give_name(from, total, sql)?;
+        if sql.client.retried > tries { jobs::wait_for_names(sql, &self.table) } else { Ok(()) }
+    }
+
+    /// Gives the table its name. If the answer gets lost, the catalogue shows whether it was done.
+    fn give_name(&self, from: &CrateTable, total: &Tally, sql: &mut Sql<'_>) -> Result<()> {
         let (mut waiting, mut refused, mut tried) = (sql.waiting(), 0, Tried::No);
         // The name of a new table is free, most often: the first try tells.
         let mut is_assumed = self.crate_db.mode == Mode::Create;
@@ -209,6 +216,7 @@ impl CrateSession<'_> {
             };
             tried = answer;
             sql.pause(&mut waiting, error)?;
+            sql.client.retried += 1;
         }
     }
 

@@ -107,7 +107,7 @@ impl Opening<'_, '_> {
 /// Renames a table. If the answer gets lost, the catalogue shows whether it was done.
 pub(crate) fn rename(from: &CrateTable, to: &CrateTable, sql: &mut Sql<'_>) -> Result<()> {
     let statement = format!("ALTER TABLE {} RENAME TO {}", from.quoted(), quote(&to.name));
-    match sql.run(&statement, &[]) {
+    match sql.settled(&statement, &[]) {
         Ok(_) => Ok(()),
         Err(error) => match catalogue::which_exist(sql, [from, to])? {
             [false, true] => Ok(()),

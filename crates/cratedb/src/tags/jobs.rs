@@ -6,7 +6,9 @@
 
 use sawmill_source::{Error, Kind, Result};
 
-use crate::connect::sql::Sql;
+use serde_json::Value;
+
+use crate::connect::sql::{Answer, Sql};
 use crate::table::names::CrateTable;
 
 /// The query for running statements.
@@ -40,6 +42,40 @@ pub(crate) fn end(sql: &mut Sql<'_>, is_meant: &dyn Fn(&str) -> bool, in_doubt: 
             .advise("see sys.jobs; when they have ended, run the same command again to go on");
         sql.pause(&mut waiting, error)?;
     }
+}
+
+impl Sql<'_> {
+    /// As [`run`](Self::run), for a statement that must not take effect again later: returns when no try of it runs any
+    /// more whose connection was lost.
+    ///
+    /// # Errors
+    /// As [`wait_for`]; the server refuses the statement.
+    pub(crate) fn settled(&mut self, statement: &str, arguments: &[Value]) -> Result<Answer> {
+        let tries = self.client.retried;
+        let answer = self.unless_refused(statement, arguments)?;
+        if self.client.retried > tries {
+            wait_for(self, &|running| running == statement)?;
+        }
+        answer
+    }
+
+    pub(crate) fn drop_table(&mut self, table: &CrateTable) -> Result<()> {
+        self.settled(&format!("DROP TABLE IF EXISTS {}", table.quoted()), &[]).map(drop)
+    }
+}
+
+/// Returns when no statement runs that makes, changes, renames or drops a table in which rows gather for this one.
+///
+/// # Errors
+/// As [`wait_for`].
+pub(crate) fn wait_for_names(sql: &mut Sql<'_>, table: &CrateTable) -> Result<()> {
+    let gathering = [table.staging().quoted(), table.sealed().quoted()];
+    let changes = ["CREATE TABLE ", "ALTER ", "DROP TABLE "];
+    let is_meant = |statement: &str| {
+        changes.iter().any(|change| statement.starts_with(change))
+            && gathering.iter().any(|name| statement.contains(name))
+    };
+    wait_for(sql, &is_meant)
 }
 
 /// Whether the server shows its jobs to this user. The query for them is one of the jobs.

@@ -116,6 +116,24 @@ fn an_append_by_the_key_of_the_table_takes_rows_that_are_there_for_what_they_are
 }
 
 #[test]
+fn all_runs_of_an_append_load_as_many_rows_as_the_table_gains() {
+    let cluster = Cluster::standin();
+    let standin = cluster.standin.as_ref().unwrap();
+    cluster.sql("CREATE TABLE doc.\"t\" (\"id\" BIGINT PRIMARY KEY, \"name\" TEXT)");
+    let options = CrateOptions { batch_rows: 100, transport: Transport::Http, ..CrateOptions::default() };
+    let target = append(cluster.target("t", options));
+    let ((_few, few), (_kept, source)) = (people(300), people(1_500));
+    run(&few, &target, &small()).unwrap();
+    // The first unit has 5 batches, of which the second run sends all.
+    standin.faults().plan((0..4).map(|_| None).chain([Some(Fault::Disappear)]));
+    run(&source, &target, &LoadOptions { retries: 0, degree: 1, ..small() }).unwrap_err();
+    standin.restart(0);
+    let report = run(&source, &target, &small()).unwrap();
+    assert_eq!((report.rows, report.rows_loaded, report.rows_there_before), (1_500, 1_200, 300));
+    assert_eq!(cluster.count("t"), 1_500);
+}
+
+#[test]
 fn a_load_does_not_go_on_with_a_file_that_holds_something_else_now() {
     let cluster = Cluster::standin();
     let standin = cluster.standin.as_ref().unwrap();

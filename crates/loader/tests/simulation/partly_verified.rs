@@ -23,6 +23,7 @@ fn killed_append(step: u64) -> Option<LoadReport> {
         verify: true,
         before: 0,
         synchronous: true,
+        parts: 0,
     };
     let mut run = new_run(0, setting, Draw::new(0), None, false);
     run.files.iter_mut().for_each(|file| file.groups = vec![3]);

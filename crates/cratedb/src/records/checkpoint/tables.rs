@@ -58,7 +58,7 @@ impl Records<'_> {
         self.refresh("loads")?;
         if self.sql.number(&format!("SELECT count(*) FROM {loads}"), &[])? == 0 && !self.any_leases()? {
             for table in [units, loads, self.table(LEASES)] {
-                self.sql.run(&format!("DROP TABLE IF EXISTS {table}"), &[])?;
+                self.sql.settled(&format!("DROP TABLE IF EXISTS {table}"), &[])?;
             }
         }
         Ok(())

@@ -20,9 +20,8 @@ impl Opening<'_, '_> {
     pub(crate) fn gather(&mut self) -> Result<(LoadRow, LoadState)> {
         let (staging, sealed) = (self.table.staging(), self.table.sealed());
         let record = self.recorded()?;
-        if record.as_ref().is_some_and(|record| record.state != State::Complete) {
-            self.wait_for_names(&staging, &sealed)?;
-        }
+        // The server finishes the statements of killed runs, so the tables that exist now may soon have other names.
+        jobs::wait_for_names(&mut self.sql, &self.table)?;
         let tables = [&self.table, &staging, &sealed];
         let [table, mut gathered, is_sealed] = catalogue::which_exist(&mut self.sql, tables)?;
         if is_sealed {
@@ -56,20 +55,6 @@ impl Opening<'_, '_> {
         }
     }
 
-    /// Waits until killed runs can make or rename no table any more. The server finishes their statements, so the tables
-    /// that exist now may soon have other names.
-    fn wait_for_names(&mut self, staging: &CrateTable, sealed: &CrateTable) -> Result<()> {
-        let (staging, sealed) = (staging.quoted(), sealed.quoted());
-        let beginnings = [
-            format!("CREATE TABLE IF NOT EXISTS {staging} "),
-            format!("ALTER TABLE {staging} RENAME TO "),
-            format!("ALTER TABLE {sealed} RENAME TO "),
-            format!("ALTER CLUSTER SWAP TABLE {staging} TO "),
-        ];
-        let is_meant = |statement: &str| beginnings.iter().any(|beginning| statement.starts_with(beginning));
-        jobs::wait_for(&mut self.sql, &is_meant)
-    }
-
     fn start(
         &mut self,
         is_known: bool,
@@ -84,7 +69,7 @@ impl Opening<'_, '_> {
         let create = ddl::create_table(staging, &self.plan.columns, &self.plan.key, &self.crate_db.options)?;
         // Run twice after a lost answer, it says that the table exists: that is well then.
         let create = create.replacen("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", 1);
-        self.sql.run(&create, &[])?;
+        self.sql.settled(&create, &[])?;
         Ok((record, LoadState::New))
     }
 

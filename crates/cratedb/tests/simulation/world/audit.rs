@@ -21,6 +21,8 @@ pub struct Audit {
     pub is_tampered: bool,
     /// An append may have left rows of files that have changed.
     pub may_have_more: bool,
+    /// Rows that reports of success name as loaded by an append.
+    pub claimed: u64,
     pub violation: Option<String>,
 }
 
@@ -42,6 +44,7 @@ impl Audit {
             opened: Vec::new(),
             is_tampered: false,
             may_have_more: false,
+            claimed: 0,
             violation: None,
         }
     }
@@ -62,6 +65,25 @@ impl Audit {
             if !self.completed.iter().any(|done| done.has_rows_of(&file)) {
                 self.completed.push(file);
             }
+        }
+    }
+
+    /// The rows of files that the table had before.
+    pub fn rows_of_files_before(&self) -> u64 {
+        self.before.iter().flatten().filter(|row| **row >> 32 != 0xff).count() as u64
+    }
+
+    /// A report of success names these rows as loaded: all reports together name no more than the table has gained.
+    pub fn claims(&mut self, engine: &Engine, rows: u64) {
+        let Some(before) = self.before.as_ref().filter(|_| self.mode == Mode::Append) else { return };
+        self.claimed += rows;
+        let now = rows_of(engine, TABLE).map_or(0, |rows| rows.len());
+        let gained = now.saturating_sub(before.len()) as u64;
+        if self.claimed > gained && !self.is_tampered {
+            self.violated(format!(
+                "reports name {} rows as loaded, and the table gained {gained}",
+                self.claimed
+            ));
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sawmill_cratedb::CrateDb;
 use sawmill_cratedb_standin::Engine;
-use sawmill_loader::{LoadOptions, LoadReport, LoadState, Mode};
+use sawmill_loader::{LoadOptions, LoadReport, LoadState, Mode, Share};
 use sawmill_source::Result;
 
 use super::audit::Audit;
@@ -38,8 +38,12 @@ pub fn run(seed: u64, mistake: Option<Mistake>, trace: bool) -> Outcome {
 }
 
 fn new_run(seed: u64, setting: Setting, mut draw: Draw, mistake: Option<Mistake>, trace: bool) -> Run {
-    let before = setting.table_before().map(|_| (0..setting.before).map(|row| 0xff << 32 | row).collect());
+    let before = setting.table_before().map(|_| (0..setting.before).map(|row| 0xff << 32 | row));
+    let mut before: Option<Vec<u64>> = before.map(Iterator::collect);
     let files = FileState::drawn(setting.files, &mut draw);
+    if let Some(before) = before.as_mut().filter(|_| setting.has_rows_of_files(seed)) {
+        before.extend(files[0].rows().into_iter().step_by(2));
+    }
     let audit = Audit::new(setting.mode, setting.repeated == Repeated::OwnKey, before);
     let server = Server::new(audit, mistake);
     if setting.keeps_shards_open {
@@ -103,6 +107,11 @@ impl Run {
         self.world.state().server.audit.may_have_more |= self.needs_user;
     }
 
+    /// A load into CrateDB cannot be divided.
+    pub fn parts(&self) -> u32 {
+        0
+    }
+
     pub fn draw_patience(&mut self, options: &mut LoadOptions) {
         options.patience = Duration::from_secs(self.draw.of(&[0, 5, 60, 300]));
     }
@@ -125,13 +134,16 @@ impl Run {
     }
 
     /// Runs the command while nothing else happens, and compares its report with its effects.
-    pub fn load_alone(&self, process: &Arc<Process>) -> Result<LoadReport> {
-        let recorded = recorded_rows(&self.world.state().server.engine);
-        let ended = self.load(process, self.options());
+    pub fn load_alone(&self, process: &Arc<Process>, share: Share) -> Result<LoadReport> {
+        let (recorded, there_before) = {
+            let server = &self.world.state().server;
+            (recorded_rows(&server.engine), server.audit.rows_of_files_before())
+        };
+        let ended = self.load(process, LoadOptions { share, ..self.options() });
         if let Ok(report) = &ended {
             let least = match report.state {
                 LoadState::Complete => 0,
-                LoadState::Resumed => report.rows.saturating_sub(recorded),
+                LoadState::Resumed => report.rows.saturating_sub(recorded + there_before),
                 LoadState::New if self.world.setting.mode == Mode::Append => 0,
                 LoadState::New => report.rows,
             };
@@ -157,6 +169,7 @@ impl Run {
         }
         audit.compare(engine, "after exit 0");
         audit.names_all(&opened, report.rows);
+        audit.claims(engine, report.rows_loaded);
     }
 
     /// Stops all faults, restores changed files, and lets time pass.
@@ -185,6 +198,7 @@ impl Run {
         let keeps = server.audit.mode == Mode::Append;
         server.audit.before = keeps.then(Vec::new);
         server.audit.completed.clear();
+        server.audit.claimed = 0;
         server.audit.is_tampered = false;
         server.audit.may_have_more = false;
         drop(state);
@@ -209,7 +223,7 @@ impl Run {
         // A request that ends after its load leaves a lease, a state or an empty table, until the command runs once more.
         if !self.needs_user && !is_tidy(engine) {
             drop(state);
-            if let Err(error) = self.load_alone(&self.faultless()) {
+            if let Err(error) = self.load_alone(&self.faultless(), Share::Whole) {
                 self.violated(format!("the same command fails after late requests: {error}"));
             }
             state = self.world.state();

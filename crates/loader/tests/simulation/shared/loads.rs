@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
-use sawmill_loader::{LoadOptions, LoadReport, LoadState, Mode, load};
+use sawmill_loader::{LoadOptions, LoadReport, LoadState, Mode, Part, Share, load};
 use sawmill_profile::{Profile, caught, joined, scope, spawn_scoped, turns};
 use sawmill_source::{Control, Error, Result};
 
@@ -80,16 +80,17 @@ impl Run {
         }
         self.quiet();
         let last = self.faultless();
-        let mut ended = self.load_alone(&last);
+        let mut ended = self.load_all(&last);
         if ended.is_err() && self.needs_user && !self.is_over() {
             self.clean_up();
-            ended = self.load_alone(&self.faultless());
+            ended = self.load_all(&self.faultless());
         }
         if let Err(error) = ended {
             self.violated(format!("the same command without faults fails: {error}"));
         }
         if !self.is_over() && self.draw.one_in(4) {
-            match self.load_alone(&self.faultless()) {
+            let share = self.drawn_share();
+            match self.load_alone(&self.faultless(), share) {
                 Ok(report) if report.state == LoadState::Complete && report.rows_loaded == 0 => {}
                 Ok(report) => self.violated(format!("a complete load is loaded again: {report:?}")),
                 Err(error) if self.world.state().server.audit.is_tampered => drop(error),
@@ -102,7 +103,52 @@ impl Run {
         first.unwrap_or(last.steps.load(SeqCst))
     }
 
-    /// Runs the command, perhaps with other options than the last one, perhaps twice at once.
+    /// Runs the command without faults: the whole load, or all parts in any order, one of them twice, and the end.
+    /// The first of its processes is given.
+    fn load_all(&mut self, first: &Arc<Process>) -> Result<LoadReport> {
+        let parts = self.parts();
+        let mut shares: Vec<Share> = (1..=parts).filter_map(|number| part(number, parts)).collect();
+        if let Some(again) = (parts > 0).then(|| self.drawn_share()).filter(|share| *share != Share::Finish) {
+            shares.push(again);
+        }
+        let mut process = Arc::clone(first);
+        while !shares.is_empty() {
+            let next = self.draw.below(shares.len() as u64) as usize;
+            self.load_alone(&process, shares.swap_remove(next))?;
+            process = self.faultless();
+        }
+        self.load_alone(&process, if parts > 0 { Share::Finish } else { Share::Whole })
+    }
+
+    /// A part, the end of a load by parts, or the whole load.
+    fn drawn_share(&mut self) -> Share {
+        let parts = self.parts();
+        if parts == 0 {
+            return Share::Whole;
+        }
+        match self.draw.below(10) {
+            0 => Share::Whole,
+            1 | 2 => Share::Finish,
+            _ => part(self.draw.between(1, u64::from(parts)) as u32, parts).unwrap_or_default(),
+        }
+    }
+
+    /// The shares of the processes that start together: one, two, or as many as there are parts. One process in a while
+    /// divides the load into another number of parts.
+    fn drawn_shares(&mut self, twice: bool) -> Vec<Share> {
+        let parts = self.parts();
+        let number = match parts {
+            0 => 1,
+            _ => self.draw.between(1, u64::from(parts)) as usize,
+        };
+        let mut shares: Vec<Share> = (0..number + usize::from(twice)).map(|_| self.drawn_share()).collect();
+        if parts > 0 && self.draw.one_in(8) {
+            shares[0] = part(1, parts + 1).unwrap_or_default();
+        }
+        shares
+    }
+
+    /// Runs the command, perhaps with other options than the last one, perhaps several times at once.
     fn command(&mut self, mut faults: Vec<(u64, Fault)>) -> Arc<Process> {
         let mut options = self.options();
         if self.draw.one_in(4) {
@@ -113,19 +159,35 @@ impl Run {
         self.draw_patience(&mut options);
         let rate = self.draw.of(&[0, 0, 0, 0, 20, 100]);
         let twice = starts_twice(&mut faults);
+        if twice {
+            self.world.state().coverage.count(Fault::Twice, Step::OpenSource);
+        }
         let process = Process::new(&self.world, faults, rate);
-        if !twice {
+        let shares = self.drawn_shares(twice);
+        options.share = shares[0];
+        let others: Vec<_> = shares[1..]
+            .iter()
+            .map(|share| {
+                let options = LoadOptions { share: *share, ..options.clone() };
+                (Process::new(&self.world, Vec::new(), rate), options)
+            })
+            .collect();
+        if others.is_empty() {
             let _ = self.load(&process, options);
             return process;
         }
-        self.world.state().coverage.count(Fault::Twice, Step::OpenSource);
-        let second = Process::new(&self.world, Vec::new(), rate);
         let this = &*self;
         scope(|scope| {
-            let other = options.clone();
-            let started = spawn_scoped(scope, "second", || this.load(&second, other));
+            let started: Vec<_> = others
+                .iter()
+                .map(|(other, options)| {
+                    spawn_scoped(scope, "second", move || this.load(other, options.clone()))
+                })
+                .collect();
             let _ = this.load(&process, options);
-            let _ = started.map_err(Error::from).and_then(joined);
+            for started in started {
+                let _ = started.map_err(Error::from).and_then(joined);
+            }
         });
         process
     }
@@ -162,6 +224,10 @@ impl Run {
             }
         }
     }
+}
+
+fn part(number: u32, of: u32) -> Option<Share> {
+    Part::new(number, of).map(Share::Part)
 }
 
 impl Fault {

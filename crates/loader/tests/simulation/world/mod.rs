@@ -65,6 +65,8 @@ pub struct Setting {
     /// Rows of the table before.
     pub before: u64,
     pub synchronous: bool,
+    /// The parts of the load; 0 if it is loaded as a whole.
+    pub parts: u32,
 }
 
 /// A mode, in an order.

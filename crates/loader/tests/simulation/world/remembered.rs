@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use sawmill_loader::{
     BatchEncoder, Encoding, Found, History, LoadOptions, LoadRecord, Loads, Note, Portion, Presence,
-    RecordedFiles, RecordedUnit, Remembered, Tally, Verification, remember,
+    RecordedFiles, RecordedUnit, Remembered, Share, Tally, Verification, remember,
 };
 use sawmill_source::{Control, Mapping, Result, Source, UnitKey};
 
@@ -57,7 +57,8 @@ impl History for SimulatedHistory<'_> {
     }
 
     fn holds_nothing(&self, load: &LoadRecord) -> Result<bool> {
-        Ok(units(self.connection, &load.id, Step::ReadUnits)?.is_empty())
+        Ok(self.options.share == Share::Whole
+            && units(self.connection, &load.id, Step::ReadUnits)?.is_empty())
     }
 
     fn refuse_unknown(&self, file: &str) -> Result<()> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use sawmill_loader::{LoadOptions, LoadReport, LoadState, Mode};
+use sawmill_loader::{LoadOptions, LoadReport, LoadState, Mode, Share};
 use sawmill_source::Result;
 
 use super::audit::Audit;
@@ -25,7 +25,7 @@ use super::{MODES, Setting, State, World};
 /// Runs the simulation that this seed determines.
 pub fn run(seed: u64, mistake: Option<Mistake>, trace: bool) -> Outcome {
     let mut draw = Draw::new(seed);
-    let setting = drawn_setting(&mut draw);
+    let setting = Setting { parts: drawn_parts(seed), ..drawn_setting(&mut draw) };
     let steps = steps_of(setting);
     new_run(seed, setting, draw, mistake, trace).play(steps).0
 }
@@ -41,7 +41,16 @@ fn drawn_setting(draw: &mut Draw) -> Setting {
         verify: draw.one_in(3),
         before: draw.below(3),
         synchronous: draw.one_in(3),
+        parts: 0,
     }
+}
+
+/// Another stream of numbers than the rest of the setting.
+const PARTS: u64 = 0x7061_727e;
+
+/// The parts of a load by parts; the seeds of `failed.rs` draw none.
+fn drawn_parts(seed: u64) -> u32 {
+    Draw::new(seed ^ PARTS).of(&[0, 0, 0, 2, 3])
 }
 
 /// The steps of a loader in this setting to which nothing happens.
@@ -94,6 +103,11 @@ impl Run {
     /// The audit needs to know of no fault before it happens.
     pub fn expect_faults(&self) {}
 
+    /// The parts of the load; 0 if it is loaded as a whole.
+    pub fn parts(&self) -> u32 {
+        self.world.setting.parts
+    }
+
     /// This target waits for no server.
     pub fn draw_patience(&mut self, _: &mut LoadOptions) {}
 
@@ -117,12 +131,13 @@ impl Run {
     }
 
     /// Runs the command while nothing else happens, and compares its report with its effects.
-    pub fn load_alone(&self, process: &Arc<Process>) -> Result<LoadReport> {
+    pub fn load_alone(&self, process: &Arc<Process>, share: Share) -> Result<LoadReport> {
         let before = self.world.state().server.data.clone();
-        let ended = self.load(process, self.options());
+        let ended = self.load(process, LoadOptions { share, ..self.options() });
         let mut state = self.world.state();
         let Server { data, audit, .. } = &mut state.server;
-        if let (Ok(report), Some((oid, _))) = (&ended, data.table(TABLE)) {
+        let written = data.table(STAGING).or(data.table(TABLE));
+        if let (Ok(report), Some((oid, _))) = (&ended, written) {
             let (rows, now) = (before.recorded_into(oid), data.recorded_into(oid));
             let other = report.rows_loaded != now - rows.min(now);
             let is_known = audit.mode != Mode::Truncate || report.state == LoadState::Resumed;
@@ -141,6 +156,15 @@ impl Run {
         let mut state = self.world.state();
         let State { server, .. } = &mut *state;
         let Server { data, audit, .. } = server;
+        if let Some(part) = &report.part {
+            if part.rows_recorded < report.rows_loaded {
+                audit.violated(format!(
+                    "a part loaded {} rows, {} on record",
+                    report.rows_loaded, part.rows_recorded
+                ));
+            }
+            return;
+        }
         audit.compare(data, "after exit 0");
         let opened = audit.opened.get(process.number).cloned().unwrap_or_default();
         let rows: Vec<u64> = opened.iter().flat_map(FileState::rows).collect();

@@ -1,6 +1,6 @@
 //! A server in memory: tables, the records of loads, transactions, connections and locks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use sawmill_loader::{LoadRecord, RecordedFiles, Tally};
@@ -35,6 +35,8 @@ pub struct Table {
 pub struct LoadRow {
     pub record: LoadRecord,
     pub begun: u64,
+    /// The number of parts that processes divide it into.
+    pub parts: Option<u32>,
 }
 
 /// A change by a transaction.
@@ -53,6 +55,7 @@ pub enum Change {
     DeleteLoadsOf(u32, String),
     Stamps(String, RecordedFiles),
     Complete(String),
+    Parts(String, u32),
     KeepUnderAnotherId(String),
 }
 
@@ -139,6 +142,11 @@ impl Data {
                     return Err(Error::new(Kind::Changed, "the record of the load no longer exists"));
                 }
             },
+            Change::Parts(id, parts) => {
+                if let Some(row) = self.loads.get_mut(&id) {
+                    row.parts = Some(parts);
+                }
+            }
             Change::KeepUnderAnotherId(id) => {
                 let Some(mut row) = self.loads.remove(&id) else { return Ok(()) };
                 let other = format!("{id}#{}", row.begun);
@@ -166,6 +174,15 @@ impl Data {
 struct Backend {
     process: usize,
     transaction: Vec<Change>,
+    /// The load, and the part, whose later runs wait for its transaction.
+    writes: Vec<String>,
+}
+
+/// The connections that hold a lock: one alone, or several together.
+#[derive(Debug, Default)]
+struct Lock {
+    is_shared: bool,
+    holders: BTreeSet<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -186,7 +203,7 @@ pub struct Server {
     /// Requests that find no room on the disk.
     pub without_room: u64,
     backends: BTreeMap<u64, Backend>,
-    locks: BTreeMap<String, u64>,
+    locks: BTreeMap<String, Lock>,
     events: Vec<(Duration, Event)>,
     connections: u64,
     oids: u32,
@@ -216,7 +233,8 @@ impl Server {
 
     pub fn connect(&mut self, process: usize) -> u64 {
         self.connections += 1;
-        self.backends.insert(self.connections, Backend { process, transaction: Vec::new() });
+        self.backends
+            .insert(self.connections, Backend { process, transaction: Vec::new(), writes: Vec::new() });
         self.connections
     }
 
@@ -248,7 +266,10 @@ impl Server {
     /// The client is gone, which the server notices now.
     pub fn disconnect(&mut self, connection: u64) {
         self.backends.remove(&connection);
-        self.locks.retain(|_, holder| *holder != connection);
+        self.locks.retain(|_, lock| {
+            lock.holders.remove(&connection);
+            !lock.holders.is_empty()
+        });
     }
 
     /// The client is gone, which the server notices now or later.
@@ -266,19 +287,41 @@ impl Server {
         self.events.push((now + Duration::from_millis(delay), Event::Commit(connection, durable)));
     }
 
-    /// Takes the lock of a load, for as long as the connection lives.
-    pub fn lock(&mut self, connection: u64, id: &str) -> bool {
-        *self.locks.entry(id.to_owned()).or_insert(connection) == connection
+    /// Takes a lock for as long as the connection lives, alone or together with others. Whether it is granted.
+    pub fn lock(&mut self, connection: u64, name: &str, is_shared: bool) -> bool {
+        let lock = self.locks.entry(name.to_owned()).or_default();
+        let is_granted =
+            lock.holders.iter().all(|holder| *holder == connection) || is_shared && lock.is_shared;
+        if is_granted {
+            lock.is_shared = is_shared;
+            lock.holders.insert(connection);
+        }
+        is_granted
     }
 
-    /// Whether a commit of the load's units still runs.
-    pub fn commits_later(&self, id: &str) -> bool {
-        let is_of_load = |change: &Change| matches!(change, Change::Units(of, ..) if of == id);
+    pub fn unlock(&mut self, name: &str) {
+        self.locks.remove(name);
+    }
+
+    /// Whether no other connection holds the lock.
+    pub fn holds_alone(&self, connection: u64, name: &str) -> bool {
+        self.locks.get(name).is_none_or(|lock| lock.holders.iter().all(|holder| *holder == connection))
+    }
+
+    /// The transactions of this connection commit units of a load, or of a part.
+    pub fn writes(&mut self, connection: u64, names: Vec<String>) {
+        if let Some(backend) = self.backends.get_mut(&connection) {
+            backend.writes = names;
+        }
+    }
+
+    /// Whether a commit of units of the load, or of the part, still runs.
+    pub fn commits_later(&self, name: &str) -> bool {
         self.events.iter().any(|(_, event)| match event {
-            Event::Commit(connection, _) => self
-                .backends
-                .get(connection)
-                .is_some_and(|backend| backend.transaction.iter().any(is_of_load)),
+            Event::Commit(connection, _) => self.backends.get(connection).is_some_and(|backend| {
+                backend.writes.iter().any(|of| of == name)
+                    && backend.transaction.iter().any(|change| matches!(change, Change::Units(..)))
+            }),
             Event::Disconnect(_) => false,
         })
     }

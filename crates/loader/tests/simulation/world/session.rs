@@ -69,7 +69,7 @@ impl SimulatedSession<'_> {
 
     fn reconnect(&self, connection: &mut Connection, control: &Control<'_>) -> Result<()> {
         let opened = Connection::open(&self.target.process)?;
-        self.target.lock(&opened, &self.id, false, control)?;
+        self.target.lock(&opened, (&self.id, self.options.share), false, control)?;
         *connection = opened;
         Ok(())
     }

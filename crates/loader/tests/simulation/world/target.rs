@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sawmill_loader::{
-    LoadOptions, LoadRecord, LoadState, Loads, Mode, OnRecord, Presence, RecordedFiles, Remembered, Session,
-    Standing, Tally, Target, load_id, open, refuse_begun, refuse_cut_otherwise,
+    LoadOptions, LoadRecord, LoadState, Loads, Mode, OnRecord, Part, Presence, RecordedFiles, Remembered,
+    Session, Share, Standing, Tally, Target, load_id, open, refuse_begun, refuse_cut_otherwise,
 };
 use sawmill_profile::turns;
 use sawmill_source::{Control, Error, Kind, Mapping, Result, Source, UnitKey};
@@ -49,19 +49,64 @@ impl SimulatedTarget {
         load_id(source.files(), &source.facts().arrangement(), TABLE, self.mode.name())
     }
 
-    /// Takes the lock of a load. A run that `begins` waits for the commits of earlier ones, too.
-    pub fn lock(&self, connection: &Connection, id: &str, begins: bool, control: &Control<'_>) -> Result<()> {
-        let end = turns::now() + Duration::from_secs(5);
-        let lock =
-            |server: &mut Server, own| Ok(server.lock(own, id) && !(begins && server.commits_later(id)));
-        while !connection.request(Step::Lock, lock)? {
-            if turns::now() > end {
-                return Err(Error::new(Kind::Busy, "the same load is already running"));
+    /// Takes the locks that a run of this share of a load needs. A run that `begins` waits for the commits of earlier
+    /// ones, too, and a part keeps others from looking for the table until [`begun`](Self::begun).
+    pub fn lock(
+        &self,
+        connection: &Connection,
+        (id, share): (&str, Share),
+        begins: bool,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let wait = |name: &str, time: Duration, is_shared: bool| {
+            let end = turns::now() + time;
+            let lock = |server: &mut Server, own| {
+                Ok(server.lock(own, name, is_shared) && (is_shared || !begins || !server.commits_later(name)))
+            };
+            while !connection.request(Step::Lock, lock)? {
+                if turns::now() > end {
+                    return Err(Error::new(Kind::Busy, format!("{name} is locked")));
+                }
+                control.sleep(Duration::from_millis(200))?;
             }
-            control.sleep(Duration::from_millis(200))?;
+            Ok(())
+        };
+        let (patience, long) = (Duration::from_secs(5), Duration::from_secs(3_600));
+        let Share::Part(part) = share else { return wait(id, patience, false) };
+        wait(&lock_of(id, part), long, false)?;
+        if begins {
+            wait(&beginning_of(id), long, false)?;
         }
-        Ok(())
+        wait(id, patience, true)
     }
+
+    /// Records the number of parts, and lets other parts begin.
+    fn begun(&self, connection: &Connection, (id, share): (&str, Share), is_complete: bool) -> Result<()> {
+        let Share::Part(part) = share else { return Ok(()) };
+        connection.request(Step::WriteRecord, |server, own| {
+            let recorded = server.data.loads.get(id).and_then(|row| row.parts);
+            if !is_complete && recorded != Some(part.parts()) {
+                if !server.holds_alone(own, id) {
+                    return Err(Error::new(
+                        Kind::Busy,
+                        "the load is being loaded in another number of parts",
+                    ));
+                }
+                server.change(own, [Change::Parts(id.to_owned(), part.parts())]);
+                server.commit(own, false)?;
+            }
+            server.unlock(&beginning_of(id));
+            Ok(())
+        })
+    }
+}
+
+pub fn lock_of(id: &str, part: Part) -> String {
+    format!("{id} part {part}")
+}
+
+fn beginning_of(id: &str) -> String {
+    format!("{id} begins")
 }
 
 /// The table of this name.
@@ -132,9 +177,11 @@ impl Target for SimulatedTarget {
     ) -> Result<Box<dyn Session + 'a>> {
         let connection = Connection::open(&self.process)?;
         let id = self.id_of(source);
-        self.lock(&connection, &id, true, control)?;
+        let of = (id.as_str(), options.share);
+        self.lock(&connection, of, true, control)?;
         let preparing = Preparing { target: self, source, options, connection: &connection, id: &id };
         let (row, state) = preparing.decide()?;
+        self.begun(&connection, of, state == LoadState::Complete)?;
         let written = if self.mode.gathers() && state != LoadState::Complete { STAGING } else { TABLE };
         let done = units(&connection, &id, Step::ReadUnits)?;
         let Some(table) = find(&connection, written)? else {
@@ -187,6 +234,9 @@ impl Preparing<'_> {
         }
         let mut found = Found { row, table, gathered, preparing: self };
         let state = open(mode, false, &mut found)?;
+        if state == LoadState::New && self.options.share == Share::Finish {
+            return Err(Error::new(Kind::Mismatch, "no part of this load is on record"));
+        }
         match (found.row, table) {
             (Some(row), _) if state != LoadState::New => Ok((row, state)),
             (_, Some(table)) if !mode.gathers() => self.start_here(table),
@@ -212,6 +262,10 @@ impl Preparing<'_> {
         row.record.files.refuse_changed(self.source.files(), false)?;
         let done = units(self.connection, self.id, Step::ReadUnits)?;
         refuse_cut_otherwise(self.source, row.record.unit_rows, &done)?;
+        // The other parts commit at the same time.
+        if matches!(self.options.share, Share::Part(_)) {
+            return Ok(());
+        }
         let presence = presence(self.connection, table, of_load)?;
         if presence.lacks_rows() { Err(lost(&presence)) } else { Ok(()) }
     }
@@ -270,7 +324,7 @@ impl Preparing<'_> {
                 before: before.clone(),
                 ..LoadRecord::default()
             };
-            let row = LoadRow { record, begun: u64::from(server.new_oid()) };
+            let row = LoadRow { record, begun: u64::from(server.new_oid()), parts: None };
             let kept = keeps
                 && server
                     .data
@@ -389,8 +443,8 @@ impl Standing for Found<'_> {
     }
 
     fn holds_nothing(&mut self) -> Result<bool> {
-        let Preparing { connection, id, .. } = self.preparing;
-        Ok(units(connection, id, Step::ReadUnits)?.is_empty())
+        let Preparing { connection, id, options, .. } = self.preparing;
+        Ok(options.share == Share::Whole && units(connection, id, Step::ReadUnits)?.is_empty())
     }
 
     fn check_resumed(&mut self) -> Result<()> {

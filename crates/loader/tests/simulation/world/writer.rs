@@ -4,7 +4,9 @@ use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use bytes::Bytes;
-use sawmill_loader::{Arrived, BatchEncoder, Block, Parcel, Parcels, Refusal, Tally, UnitWriter, received};
+use sawmill_loader::{
+    Arrived, BatchEncoder, Block, Parcel, Parcels, Refusal, Share, Tally, UnitWriter, received,
+};
 use sawmill_source::{Control, Error, Kind, Result, Unit, UnitKey};
 
 use super::connection::Connection;
@@ -12,6 +14,7 @@ use super::fault::Step;
 use super::mistake::Mistake;
 use super::server::Change;
 use super::session::SimulatedSession;
+use super::target::lock_of;
 
 /// The totals of rows.
 pub fn sum_of(rows: &[u64]) -> Tally {
@@ -92,9 +95,14 @@ impl<'s> Writer<'s> {
     }
 
     fn begin(&mut self) -> Result<()> {
-        let written = self.session.written;
+        let (written, load) = (self.session.written, &self.session.id);
+        let part = match self.session.options.share {
+            Share::Part(part) => Some(lock_of(load, part)),
+            Share::Whole | Share::Finish => None,
+        };
         let oid = self.connection.request(Step::BeginUnits, |server, id| {
             server.rollback(id);
+            server.writes(id, part.into_iter().chain([load.clone()]).collect());
             let found = server.data.table(written).map(|(oid, _)| oid);
             found.ok_or_else(|| Error::new(Kind::Server, "the table that is written does not exist"))
         })?;
