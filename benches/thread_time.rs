@@ -1,6 +1,7 @@
 //! Ways that take turns, measured by the CPU time of the thread, and their tables.
 #![allow(dead_code, reason = "each benchmark uses a part of it")]
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -90,7 +91,25 @@ pub fn print(heading: &str, ways: &[&str], mut rows: Vec<Measured>) {
         };
         let cells: Vec<String> = row.seconds.iter().zip(&row.times_as_fast).map(cell).collect();
         println!("| {} | {} |", row.title, cells.join(" | "));
+        append(heading, ways, &row);
     }
+}
+
+/// Appends the row as a line of JSON to the file that `turns::JSON` names.
+fn append(heading: &str, ways: &[&str], row: &Measured) {
+    let Some(path) = std::env::var_os(crate::turns::JSON) else { return };
+    let figures = row.seconds.iter().zip(&row.times_as_fast);
+    let ways: Vec<String> = ways
+        .iter()
+        .zip(figures)
+        .map(|(way, (seconds, ratio))| {
+            format!("{{\"way\":{way:?},\"seconds\":{seconds:e},\"times_as_fast\":{ratio}}}")
+        })
+        .collect();
+    let title = format!("{heading}: {}", row.title);
+    let line = format!("{{\"title\":{title:?},\"ways\":[{}]}}\n", ways.join(","));
+    let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    file.and_then(|mut file| file.write_all(line.as_bytes())).expect("the file of figures can be written");
 }
 
 /// The Parquet files to measure, from `SAWMILL_FOREIGN_FOOTERS` or `fixtures/foreign`.

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// Names a file to append each table to as a line of JSON.
-const JSON: &str = "SAWMILL_TURNS_JSON";
+pub const JSON: &str = "SAWMILL_TURNS_JSON";
 
 /// The time for all ways together, and the fewest and most runs of each.
 const BUDGET: Duration = Duration::from_secs(6);

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -68,7 +69,7 @@ for dataset, (spec, rows) in DATASETS.items():
         f"gen {spec} --rows {rows} --compression none --threads 1,2 --runs 7 --out /dev/null"
     )
 MICRO = ["copy", "contacts", "generator", "span", "crate_rows"]
-TURNS = ["footer_table", "footer_files", "crate_load"]
+TURNS = ["footer_foreign", "footer_files", "crate_load"]
 OTHERS = ["tables", "table_peers", "postgres_floor", "micro", "turns", "like"]
 # Peers that load into each of the four kinds of tables, and the rows that they load: spec and key.
 TABLE_PEERS = {
@@ -197,7 +198,7 @@ class Benchmarks:
 
     def cargo(self, names, arguments, environment=None, timeout=1800):
         # One set of features for all benchmarks, so that nothing is built twice.
-        command = ["cargo", "bench", "--package", "sawmill-benches", "--features", "old-peers"]
+        command = ["cargo", "bench", "--package", "sawmill-benches", "--features", "newest"]
         command += [word for name in names for word in ("--bench", name)]
         run(command + ["--no-run"], self.environment, 3600)
         run(command + ["--", *(["--test"] if self.quick else arguments)], environment or self.environment, timeout)
@@ -220,6 +221,10 @@ class Benchmarks:
         return results.of_criterion(ROOT / "target" / "criterion", started, ROOT)
 
     def turns(self):
+        foreign = self.peers / "data" / "foreign"
+        if not foreign.exists():
+            run([sys.executable, str(ROOT / "scripts" / "peers" / "files" / "foreign_footers.py"), str(foreign)], self.environment)
+        self.environment["SAWMILL_FOREIGN_FOOTERS"] = str(foreign)
         return self.interleaved("turns.ndjson", TURNS)
 
     def like(self):

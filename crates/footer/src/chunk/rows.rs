@@ -1,7 +1,7 @@
 //! Stores 32 bytes for every column chunk.
 //!
 //! The walk produces a [`Chunk`]; [`pack`] turns it into four words: the data page's offset; the two sizes;
-//! the number of values and the distance from dictionary to data page; and a locator. The locator holds the
+//! the number of values and the signed distance from dictionary to data page; and a locator. The locator holds the
 //! offset of the chunk's struct in the footer, the location of the statistics within it, and the index of its
 //! [`Traits`] (type, codec, encodings), which many chunks share. Sizes, counts and distances have 32 bits
 //! each; a chunk that needs more is stored whole in a side table.
@@ -100,6 +100,18 @@ pub(crate) fn locator(at: usize, traits: u16, statistics: u16) -> u64 {
     at as u64 | u64::from(traits) << 32 | u64::from(statistics) << 49
 }
 
+/// The low half of a word for a distance, which is negative for an impossible dictionary; `None` if it is too wide.
+#[inline(always)]
+pub(crate) fn narrow_distance(distance: i64) -> Option<u64> {
+    i32::try_from(distance).ok().map(|distance| u64::from(distance as u32))
+}
+
+/// The distance in the high half of a word.
+#[inline(always)]
+fn distance_of(counts: u64) -> i64 {
+    i64::from((counts >> 32) as i32)
+}
+
 /// Packs a chunk; `None` if it is too wide.
 #[inline]
 pub(crate) fn pack(chunk: &Chunk, traits: Option<u16>) -> Option<Packed> {
@@ -112,7 +124,7 @@ pub(crate) fn pack(chunk: &Chunk, traits: Option<u16>) -> Option<Packed> {
     Some([
         chunk.data_page_offset as u64,
         narrow(chunk.compressed)? | narrow(chunk.uncompressed)? << 32,
-        narrow(chunk.num_values)? | narrow(distance)? << 32,
+        narrow(chunk.num_values)? | narrow_distance(distance)? << 32,
         locator(chunk.at as usize, traits?, chunk.statistics),
     ])
 }
@@ -209,7 +221,7 @@ impl Rows {
             traits,
             data_page_offset: data as i64,
             dictionary_page_offset: if traits.flags & HAS_DICTIONARY != 0 {
-                (data as i64).wrapping_sub((counts >> 32) as i64)
+                (data as i64).wrapping_sub(distance_of(counts))
             } else {
                 0
             },
@@ -267,9 +279,8 @@ impl Rows {
         let states_one: Vec<bool> =
             self.traits.list.iter().map(|traits| traits.flags & HAS_DICTIONARY != 0).collect();
         let packed = self.packed.iter().all(|[data, _, counts, locator]| {
-            let distance = counts >> 32;
             locator & WIDE != 0
-                || (1..*data).contains(&distance)
+                || (1..*data as i64).contains(&distance_of(*counts))
                 || states_one.get(usize::from((locator >> 32) as u16)) != Some(&true)
         });
         let possible = |chunk: &Chunk| chunk.traits.flags & HAS_DICTIONARY == 0 || has_dictionary(chunk);

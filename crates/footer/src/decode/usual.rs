@@ -6,7 +6,8 @@
 //! encryption, leaves it to that walk, which also reports faults. Both walks decode a chunk to the same row.
 
 use crate::chunk::rows::{
-    Chunk, HAS_DICTIONARY, Packed, STATISTICS_NONE, TraitTable, Traits, locator, statistics_place,
+    Chunk, HAS_DICTIONARY, Packed, STATISTICS_NONE, TraitTable, Traits, locator, narrow_distance,
+    statistics_place,
 };
 use crate::decode::tails::Tails;
 use crate::memory::word_hasher::WordHasher;
@@ -81,7 +82,8 @@ pub(crate) fn row(
         }
     }
     let distance = if states_dictionary(key) { data.wrapping_sub(dictionary) } else { 0 };
-    let narrow = (compressed | uncompressed | num_values | distance) >> 32 == 0;
+    let narrow = (compressed | uncompressed | num_values) >> 32 == 0;
+    let distance = narrow_distance(distance as i64)?;
     let place = tails.traits_of(key, || traits.place(front.traits()))?;
     let row =
         [data, compressed | uncompressed << 32, num_values | distance << 32, locator(at, place, statistics)];

@@ -50,7 +50,7 @@ macro_rules! conversions {
                 leaves: Option<&[usize]>,
                 reader: &R,
             ) -> Result<ParquetMetaData, crate::Error> {
-                page_indexes::read(self, metadata::to_parquet(self, leaves)?, Wanted::Both, reader)
+                page_indexes::read(self, leaves, Wanted::Both, reader)
             }
 
             /// The same without column indexes, which are not read: for readers that skip pages by their rows alone.
@@ -63,7 +63,7 @@ macro_rules! conversions {
                 leaves: Option<&[usize]>,
                 reader: &R,
             ) -> Result<ParquetMetaData, crate::Error> {
-                page_indexes::read(self, metadata::to_parquet(self, leaves)?, Wanted::OffsetIndexes, reader)
+                page_indexes::read(self, leaves, Wanted::OffsetIndexes, reader)
             }
 
             /// The decoded columns that a conversion leaves out unless they are named, by their leaves, each with what

@@ -4,8 +4,10 @@
 //! The crate reads one range from the first wanted index to the last, whatever is between them, and allocates
 //! whatever length an index claims. Here only the wanted ones are read, neighbours together. What our decoder
 //! makes of them is written one after the other, for the crate to decode; the offsets of a copy of the metadata
-//! refer to that. An index that is damaged is left out.
+//! refer to that. An index that is damaged is left out. If the indexes are next to one another and none is damaged,
+//! the crate decodes them as they are.
 
+use std::io;
 use std::ops::Range;
 
 use super::parquet::basic::Type;
@@ -16,6 +18,7 @@ use super::parquet::file::metadata::{
 };
 use bytes::Bytes;
 
+use super::metadata;
 use crate::error::{Error, Result};
 use crate::footer::Footer;
 use crate::memory::allocate;
@@ -42,38 +45,132 @@ struct Part {
     place: usize,
 }
 
-/// Adds the page indexes of all chunks of the metadata.
+/// The metadata of these leaves with the page indexes of all its chunks.
 ///
 /// # Errors
 ///
-/// Bytes cannot be read.
+/// The footer cannot be converted, or bytes cannot be read.
 pub(super) fn read<R: RangeReader + ?Sized>(
     footer: &Footer,
-    metadata: ParquetMetaData,
+    leaves: Option<&[usize]>,
     wanted: Wanted,
     reader: &R,
 ) -> Result<ParquetMetaData> {
+    let mut metadata = metadata::to_parquet(footer, leaves)?;
     let (parts, claimed) = parts(&metadata, wanted);
-    let bytes = bytes_of(footer, &parts, claimed, reader)?;
-    let theirs = |error: ParquetError| {
+    let mut read = Read { bytes: bytes_of(footer, &parts, claimed, reader)?, parts };
+    if let [part] = read.parts.as_slice()
+        && wanted == Wanted::Both
+        && read.are_sound(footer, &metadata)
+    {
+        let start = part.range.start;
+        let mut bytes = std::mem::take(&mut read.bytes);
+        bytes.extend_from_slice(&[0; PADDING]);
+        let bytes = Bytes::from(bytes);
+        match decode(metadata, wanted, &bytes, start) {
+            Ok(decoded) => return Ok(decoded),
+            Err(_) => {
+                read.bytes = bytes.to_vec();
+                metadata = metadata::to_parquet(footer, leaves)?;
+            }
+        }
+    }
+    let decoded = located(&metadata, wanted, &read)
+        .and_then(|(located, written)| decode(located, wanted, &Bytes::from(written), 0));
+    let decoded = decoded.map_err(|error| {
         let what = format!("the parquet crate rejects the page indexes: {error}");
         footer.name_error(Error::new(what).with_advice("convert the footer without them"))
-    };
-    let decode = || {
-        let (located, written) = located(&metadata, wanted, &parts, &bytes)?;
-        drop(bytes);
-        let of_columns =
-            if wanted == Wanted::Both { PageIndexPolicy::Optional } else { PageIndexPolicy::Skip };
-        let len = written.len() as u64;
-        let mut decoding = ParquetMetaDataReader::new_with_metadata(located)
-            .with_column_index_policy(of_columns)
-            .with_offset_index_policy(PageIndexPolicy::Optional);
-        decoding.read_page_indexes_sized(&Bytes::from(written), len)?;
-        decoding.finish()
-    };
-    let decoded = decode().map_err(theirs)?;
+    })?;
     let groups = metadata.into_builder().take_row_groups();
     Ok(decoded.into_builder().set_row_groups(groups).build())
+}
+
+/// Adds what the crate decodes of the page indexes in `bytes`, which start at this place of the file.
+fn decode(
+    metadata: ParquetMetaData,
+    wanted: Wanted,
+    bytes: &Bytes,
+    start: u64,
+) -> Result<ParquetMetaData, ParquetError> {
+    let of_columns = if wanted == Wanted::Both { PageIndexPolicy::Optional } else { PageIndexPolicy::Skip };
+    let mut decoding = ParquetMetaDataReader::new_with_metadata(metadata)
+        .with_column_index_policy(of_columns)
+        .with_offset_index_policy(PageIndexPolicy::Optional);
+    decoding.read_page_indexes_sized(bytes, start + bytes.len() as u64)?;
+    decoding.finish()
+}
+
+/// The indexes of a chunk, as far as they are there and not damaged.
+struct Indexes {
+    column: Option<ColumnIndex>,
+    offsets: Option<OffsetIndex>,
+}
+
+impl Indexes {
+    /// Without those that do not fit the chunk.
+    fn fitting(self, chunk: &ColumnChunkMetaData, rows: i64) -> Self {
+        let offsets = self.offsets.filter(|index| is_within(index, chunk, rows));
+        let pages = offsets.as_ref().map(|index| index.page_locations().len());
+        let column = self
+            .column
+            .filter(|index| pages.is_none_or(|pages| pages == index.num_pages()) && has_bounds(index, chunk));
+        Self { column, offsets }
+    }
+}
+
+/// The parts, and their bytes one after the other.
+struct Read {
+    parts: Vec<Part>,
+    bytes: Vec<u8>,
+}
+
+impl Read {
+    fn get(&self, range: Range<u64>) -> Option<&[u8]> {
+        let at = self.parts.partition_point(|part| part.range.start <= range.start).checked_sub(1)?;
+        let part = self.parts.get(at)?;
+        let start = part.place + (range.start - part.range.start) as usize;
+        self.bytes.get(start..start + (range.end - range.start) as usize)
+    }
+
+    fn indexes(&self, chunk: &ColumnChunkMetaData, rows: i64, wanted: Wanted) -> Indexes {
+        let [column, offsets] = ranges(chunk, wanted).map(|range| range.and_then(|range| self.get(range)));
+        let offsets = offsets.and_then(|bytes| OffsetIndex::decode(bytes).ok());
+        let column = column.and_then(|bytes| ColumnIndex::decode(bytes).ok());
+        Indexes { column, offsets }.fitting(chunk, rows)
+    }
+
+    /// Whether the metadata has all decoded columns, no index is damaged, and the crate can use each as it is.
+    fn are_sound(&self, footer: &Footer, metadata: &ParquetMetaData) -> bool {
+        let groups = metadata.row_groups();
+        let columns = footer.num_columns();
+        if groups.iter().any(|group| group.num_columns() != columns) {
+            return false;
+        }
+        let Ok(all) = footer.read_page_indexes(self) else { return false };
+        groups.iter().enumerate().all(|(at, group)| {
+            group.columns().iter().enumerate().all(|(place, chunk)| {
+                let [column, offsets] = ranges(chunk, Wanted::Both);
+                let found =
+                    Indexes { column: all.column_index(at, place), offsets: all.offset_index(at, place) }
+                        .fitting(chunk, group.num_rows());
+                column.is_some() == found.column.is_some()
+                    && offsets.is_some() == found.offsets.is_some()
+                    && found.column.is_none_or(|index| is_usable(&index))
+            })
+        })
+    }
+}
+
+impl RangeReader for Read {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.parts.last().map_or(0, |part| part.range.end))
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let bytes = self.get(offset..offset.saturating_add(buffer.len() as u64));
+        buffer.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
 }
 
 /// The ranges of the chunk's column index and offset index.
@@ -140,29 +237,15 @@ fn bytes_of<R: RangeReader + ?Sized>(
 fn located(
     metadata: &ParquetMetaData,
     wanted: Wanted,
-    parts: &[Part],
-    bytes: &[u8],
+    read: &Read,
 ) -> Result<(ParquetMetaData, Vec<u8>), ParquetError> {
-    let bytes_of = |range: Range<u64>| -> Option<&[u8]> {
-        let at = parts.partition_point(|part| part.range.start <= range.start).checked_sub(1)?;
-        let part = parts.get(at)?;
-        let start = part.place + (range.start - part.range.start) as usize;
-        bytes.get(start..start + (range.end - range.start) as usize)
-    };
     let schema = metadata.file_metadata().schema_descr_ptr();
     let mut writer = ThriftWriter::new();
     let mut groups = Vec::with_capacity(metadata.num_row_groups());
     for group in metadata.row_groups() {
         let mut columns = Vec::with_capacity(group.num_columns());
         for chunk in group.columns() {
-            let [of_column, of_offsets] = ranges(chunk, wanted).map(|range| range.and_then(bytes_of));
-            let offsets = of_offsets
-                .and_then(|bytes| OffsetIndex::decode(bytes).ok())
-                .filter(|index| is_within(index, chunk, group.num_rows()));
-            let pages = offsets.as_ref().map(|index| index.page_locations().len());
-            let column = of_column.and_then(|bytes| ColumnIndex::decode(bytes).ok()).filter(|index| {
-                pages.is_none_or(|pages| pages == index.num_pages()) && has_bounds(index, chunk)
-            });
+            let Indexes { column, offsets } = read.indexes(chunk, group.num_rows(), wanted);
             let column = column.and_then(|index| written(&mut writer, |writer| write_bounds(&index, writer)));
             let offsets =
                 offsets.and_then(|index| written(&mut writer, |writer| write_places(&index, writer)));
@@ -247,12 +330,30 @@ fn write_bounds(index: &ColumnIndex, writer: &mut ThriftWriter) {
     let order = index.boundary_order();
     writer.i32(4, if order.is_known() { order.number() } else { BoundaryOrder::Unordered.number() });
     // One wrong number makes a list useless, not the bounds.
-    let counts = |counts: &&[i64]| counts.iter().all(|&count| count >= 0);
-    let histograms = |counts: &&[i64]| pages > 0 && counts.len().is_multiple_of(pages);
-    write_numbers(5, index.null_counts().filter(counts), writer);
-    write_numbers(6, index.repetition_level_histograms().filter(histograms), writer);
-    write_numbers(7, index.definition_level_histograms().filter(histograms), writer);
-    write_numbers(8, index.nan_counts().filter(counts), writer);
+    for (field, numbers, fits) in lists(index) {
+        write_numbers(field, numbers.filter(|_| fits), writer);
+    }
+}
+
+/// The lists of numbers, each with its field and whether the crate can use it.
+fn lists(index: &ColumnIndex) -> [(i16, Option<&[i64]>, bool); 4] {
+    let pages = index.num_pages();
+    let counts = |counts: Option<&[i64]>| counts.unwrap_or_default().iter().all(|&count| count >= 0);
+    let histograms =
+        |counts: Option<&[i64]>| counts.is_none_or(|counts| pages > 0 && counts.len().is_multiple_of(pages));
+    let (nulls, nans) = (index.null_counts(), index.nan_counts());
+    let (repetition, definition) = (index.repetition_level_histograms(), index.definition_level_histograms());
+    [
+        (5, nulls, counts(nulls)),
+        (6, repetition, histograms(repetition)),
+        (7, definition, histograms(definition)),
+        (8, nans, counts(nans)),
+    ]
+}
+
+/// Whether the crate can use the index as it is.
+fn is_usable(index: &ColumnIndex) -> bool {
+    index.boundary_order().is_known() && lists(index).iter().all(|(_, _, fits)| *fits)
 }
 
 fn write_numbers(field: i16, numbers: Option<&[i64]>, writer: &mut ThriftWriter) {

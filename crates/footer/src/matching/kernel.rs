@@ -1,6 +1,6 @@
 //! What a kernel finds in chunks that it matches against shapes, and the methods to choose from.
 
-use crate::chunk::rows::{Packed, STATISTICS_NONE, locator, statistics_place};
+use crate::chunk::rows::{Packed, STATISTICS_NONE, locator, narrow_distance, statistics_place};
 use crate::matching::avx2::Avx2;
 use crate::matching::shape::{
     COMPRESSED, DATA_PAGE_OFFSET, DICTIONARY_PAGE_OFFSET, NUM_VALUES, Shape, UNCOMPRESSED,
@@ -36,11 +36,12 @@ impl Values {
             if shape.has_dictionary { data.wrapping_sub(value(DICTIONARY_PAGE_OFFSET)) } else { 0 };
         let (compressed, uncompressed) = (value(COMPRESSED), value(UNCOMPRESSED));
         let num_values = value(NUM_VALUES);
-        let narrow = (compressed | uncompressed | num_values | distance) as u64 >> 32 == 0;
+        let narrow = (compressed | uncompressed | num_values) as u64 >> 32 == 0;
+        let distance = narrow_distance(distance)?;
         (narrow && data >= 0).then_some([
             data as u64,
             compressed as u64 | (uncompressed as u64) << 32,
-            num_values as u64 | (distance as u64) << 32,
+            num_values as u64 | distance << 32,
             locator(at, shape.traits, self.statistics_place(at)),
         ])
     }

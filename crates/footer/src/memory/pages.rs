@@ -8,14 +8,15 @@ use std::alloc::{Layout, alloc_zeroed};
 use std::ops::Range;
 
 /// Smaller tables are left alone.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 const WORTH_ALL_AT_ONCE: usize = 1 << 15;
 
 /// Tables of at least this size get huge pages, one at a time as threads write to them.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 const WORTH_HUGE: usize = 1 << 20;
 
-#[cfg(target_os = "linux")]
+/// Miri, which checks the rest, cannot call it.
+#[cfg(all(target_os = "linux", not(miri)))]
 mod advice {
     unsafe extern "C" {
         pub fn madvise(start: *mut u8, len: usize, advice: i32) -> i32;
@@ -56,7 +57,7 @@ numbers!(u8, [u32; 4], [u32; 8], [u64; 4]);
 /// some thirty page faults instead of 16,000, which measured a tenth of the time of a whole decode; one of
 /// 320 kB takes none instead of eighty, a sixth of the time of the first row group of 10,000 columns.
 pub(crate) fn advise<T>(table: &mut [T]) {
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(miri)))]
     if size_of_val(table) >= WORTH_ALL_AT_ONCE {
         let start = table.as_mut_ptr().cast::<u8>();
         // From the page where the table starts to the page where it ends: adjacent tables then share huge
@@ -69,7 +70,7 @@ pub(crate) fn advise<T>(table: &mut [T]) {
         // the advice or is out of memory returns an error, which changes nothing.
         unsafe { advice::madvise(start.wrapping_sub(before), len, advice) };
     }
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(any(not(target_os = "linux"), miri))]
     let _ = table;
 }
 

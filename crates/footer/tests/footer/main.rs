@@ -31,4 +31,5 @@ mod sparse_page_indexes;
 mod synthetic;
 #[path = "../../src/interop/writer.rs"]
 mod thrift_writer;
+mod under_miri;
 mod without_paths;
