@@ -268,13 +268,16 @@ impl Replayed {
 /// A table's folder, and the folder that its files must be in.
 type Within<'a> = (&'a dyn TableFolder, Option<&'a Confinement>);
 
+/// The deletion vectors that were read, with their rows.
+type Vectors = BTreeMap<DeletionVector, Arc<[Range<u64>]>>;
+
 /// The rows of a file that are deleted. Files that name the same deletion vector share it in `vectors`, which has `room`
 /// for more bytes.
 fn deleted(
     (table, confinement): Within<'_>,
     path: &str,
     add: &Add,
-    (vectors, room): (&mut BTreeMap<DeletionVector, Arc<[Range<u64>]>>, &mut usize),
+    (vectors, room): (&mut Vectors, &mut usize),
 ) -> Result<Option<DeletedRows>> {
     let Some(vector) = &add.deletion_vector else { return Ok(None) };
     let rows = match vectors.get(vector) {
