@@ -7,11 +7,14 @@ use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8};
 use sawmill_profile::{Error, Kind, Result};
 
 /// Names that Python, Java and Windows use, and the names of the Encoding Standard.
-const OTHER_NAMES: [(&str, &str); 15] = [
+const OTHER_NAMES: [(&str, &str); 18] = [
     ("cp932", "shift_jis"),
     ("cp936", "gbk"),
     ("cp949", "euc-kr"),
     ("uhc", "euc-kr"),
+    ("ms936", "gbk"),
+    ("ms949", "euc-kr"),
+    ("ms950", "big5"),
     ("cp950", "big5"),
     ("cp874", "windows-874"),
     ("cp65001", "utf-8"),
@@ -271,6 +274,9 @@ mod tests {
             "mac_roman",
             "iso2022_jp",
             "big5hkscs",
+            "ms936",
+            "ms949",
+            "ms950",
         ] {
             assert!(encoding_named(name).is_ok_and(|encoding| encoding.is_some()), "{name}");
         }
