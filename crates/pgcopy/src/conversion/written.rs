@@ -17,6 +17,28 @@ use crate::types::column_type::item_of;
 use crate::types::pg_type::PgType;
 use crate::types::server_type::ServerType;
 
+/// The server's types whose text is of no number, boolean, date or UUID, or of another value than SQL's cast gives.
+const NO_SCALARS: [&str; 18] = [
+    "point",
+    "line",
+    "lseg",
+    "box",
+    "path",
+    "polygon",
+    "circle",
+    "inet",
+    "cidr",
+    "macaddr",
+    "macaddr8",
+    "bit",
+    "bit varying",
+    "char",
+    "xml",
+    "tsquery",
+    "jsonpath",
+    "pg_lsn",
+];
+
 /// How the values of a field are written, planned once per column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Writing {
@@ -90,6 +112,7 @@ impl Writing {
             }
             arrow if arrow.is_string() => Some(Self::Plain),
             _ if is_time && (name.ends_with("with time zone") || arrow.is_numeric()) => None,
+            _ if NO_SCALARS.contains(&name) || name.ends_with("range") => None,
             _ => Self::scalar(field),
         }
     }

@@ -20,8 +20,10 @@ impl Opening<'_, '_> {
     pub(crate) fn gather(&mut self) -> Result<(LoadRow, LoadState)> {
         let (staging, sealed) = (self.table.staging(), self.table.sealed());
         let record = self.recorded()?;
-        // The server finishes the statements of killed runs, so the tables that exist now may soon have other names.
-        jobs::wait_for_names(&mut self.sql, &self.table)?;
+        if record.as_ref().is_some_and(|record| record.state != State::Complete) {
+            // The server finishes the statements of killed runs, so the tables that exist now may soon have other names.
+            jobs::wait_for_names(&mut self.sql, &self.table)?;
+        }
         let tables = [&self.table, &staging, &sealed];
         let [table, mut gathered, is_sealed] = catalogue::which_exist(&mut self.sql, tables)?;
         if is_sealed {

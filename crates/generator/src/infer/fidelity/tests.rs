@@ -119,7 +119,7 @@ fn pairs_and_orders_without_generated_values_are_lost_or_not_compared_but_never_
         assert_eq!(fidelity.kept.order, [1, 1], "{rows}: {:?}", fidelity.order);
         let pairs = fidelity.pairs.iter().all(|pair| pair.columns != ["a".to_owned(), "other".to_owned()]);
         assert!(pairs, "{rows}: {:?}", fidelity.pairs);
-        let said = |of: &String| of.ends_with("pairs of columns: too few rows with both");
+        let said = |of: &String| of.ends_with("of columns: too few rows with both");
         assert!(fidelity.not_compared.iter().any(said), "{:?}", fidelity.not_compared);
     }
 }
