@@ -79,7 +79,7 @@ pub struct PageLimits {
     pub rows: Option<u64>,
     /// Whether headers that state more rows than their page has are corrected, instead of refused.
     pub corrects_rows: bool,
-    /// Whether pages of version 2 are compressed even if their header denies it; see [`compresses_all`].
+    /// Whether pages of version 2 are compressed even if their header denies it: an early parquet-cpp wrote them.
     pub compresses_all: bool,
 }
 
