@@ -24,7 +24,7 @@ struct GeoParquet {
     columns: HashMap<String, Value>,
 }
 
-/// Returns the number of the system that a column of Parquet names; `None` if it is no shape, or of an unknown system.
+/// Returns the number of the system that a column of Parquet names; `None` if it has no shapes, or their system is unknown.
 pub(super) fn of_column(column: &Type) -> Option<String> {
     let crs = match column.get_basic_info().logical_type_ref()? {
         LogicalType::Geometry(of) => of.crs.as_deref(),

@@ -13,7 +13,7 @@ use crate::mix::block::fields;
 
 /// Milliseconds from 1970 to 2000, where PostgreSQL counts from.
 const EPOCH: i64 = 946_684_800_000;
-/// The most values of a row: tables have 1,000 columns unless they are told otherwise.
+/// The most values of a row: CrateDB's tables have at most 1,000 columns by default.
 const MAX_COLUMNS: usize = 10_000;
 
 /// The type of a column. Times of the day, decimals, bytes and nested values are text.
