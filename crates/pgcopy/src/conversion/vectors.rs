@@ -41,8 +41,8 @@ impl Vectors {
         (is_list && is_number).then_some(Self { name, dimensions, is_half })
     }
 
-    /// Returns the lists in the wire format, each element as the nearest that the type has. Adds to `faults` those that
-    /// are no vector.
+    /// Returns the lists in the wire format, each element as the nearest that the type has. Adds to `faults` the lists
+    /// that the type does not hold.
     pub(super) fn convert(&self, array: &ArrayRef, faults: &mut Vec<Fault>) -> Option<ArrayRef> {
         let Lists { offsets, items: Items::Values(items), .. } = Lists::bind(array)? else { return None };
         let number = numbers::doubles(items)?;

@@ -230,7 +230,7 @@ fn a_store_that_takes_requests_and_answers_none_holds_no_interrupted_command() {
             let before = unanswered.load(Relaxed);
             let mut child = waiting.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
             let ended = !all && args[0] == "footer";
-            // Its requests wait, or the store answered that there is no such object.
+            // The store holds a request, or has answered that the object does not exist.
             until("requests", || match ended {
                 true => child.try_wait().unwrap().is_some(),
                 false => unanswered.load(Relaxed) > before,
