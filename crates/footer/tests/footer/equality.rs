@@ -18,6 +18,8 @@ pub fn assert_equal(ours: &Footer, theirs: &ParquetMetaData) {
     assert_eq!(ours.version(), file.version());
     assert_eq!(ours.num_rows(), file.num_rows());
     assert_eq!(ours.created_by().as_deref(), file.created_by());
+    // The first versions of this writer leave the header of a dictionary page out of a chunk's size.
+    let uncounted = if file.created_by() == Some("parquet-mr") { 100 } else { 0 };
     let pairs: Vec<_> = ours.key_value_metadata().collect();
     let their_pairs = file.key_value_metadata();
     assert_eq!(ours.has_key_value_metadata(), their_pairs.is_some());
@@ -70,14 +72,16 @@ pub fn assert_equal(ours: &Footer, theirs: &ParquetMetaData) {
             their_group.compressed_size()
         );
         for (chunk, their_chunk) in group.columns().zip(their_group.columns()) {
-            assert_chunk(&chunk, their_chunk);
+            assert_chunk(&chunk, their_chunk, uncounted);
         }
     }
 }
 
+/// `uncounted` is the most that the size of a chunk may leave out.
 fn assert_chunk(
     ours: &sawmill_footer::ColumnChunk<'_>,
     theirs: &parquet::file::metadata::ColumnChunkMetaData,
+    uncounted: u64,
 ) {
     let details = ours.details().unwrap();
     assert_eq!(ours.path(), theirs.column_path().string());
@@ -98,7 +102,9 @@ fn assert_chunk(
     assert_eq!(ours.data_page_offset(), theirs.data_page_offset());
     assert_eq!(ours.dictionary_page_offset(), theirs.dictionary_page_offset());
     let (start, len) = theirs.byte_range();
-    assert_eq!(ours.byte_range(), start..start + len);
+    let range = ours.byte_range();
+    assert_eq!(range.start, start);
+    assert!((0..=uncounted).contains(&(range.end - start - len)), "{range:?}, not {start}..{}", start + len);
     assert_eq!(details.file_path, theirs.file_path());
     assert_eq!(details.file_offset, theirs.file_offset());
     assert_eq!(details.index_page_offset, theirs.index_page_offset());
