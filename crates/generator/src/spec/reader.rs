@@ -102,7 +102,7 @@ fn parsed(text: &str) -> Result<Spanned<DeTable<'_>>> {
     DeTable::parse(text).map_err(|error| {
         let place = error.span().map_or_else(String::new, |span| position(text, span.start));
         let what = error.message().trim().replace('\n', ", ");
-        Error::spec(what, place, "see `sawmill gen contacts --print` for a valid spec")
+        Error::spec(what, place, "`sawmill gen spec contacts` prints a valid one")
     })
 }
 
