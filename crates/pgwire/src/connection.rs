@@ -30,6 +30,11 @@ type Asks = dyn Fn(&Control<'_>) -> std::result::Result<(), String> + Send + Syn
 
 type ServerResult<T> = std::result::Result<T, tokio_postgres::Error>;
 
+/// The statement after which the open transaction waits for the server's log when it commits. Sessions that wait for more
+/// still do.
+pub const COMMIT_DURABLY: &str = "SELECT pg_catalog.set_config('synchronous_commit', 'on', true) \
+                                  WHERE pg_catalog.current_setting('synchronous_commit') <> 'remote_apply'";
+
 /// An open connection. Not for use from within an asynchronous runtime.
 pub struct Connection {
     // Dropped before the runtime that drives it.

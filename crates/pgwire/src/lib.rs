@@ -42,7 +42,7 @@ mod untrusted;
 pub use address::keep_alive::KeepAlive;
 pub use address::server::Server;
 pub use blocking::{BlockingConnection, Message};
-pub use connection::{Connection, WireError};
+pub use connection::{COMMIT_DURABLY, Connection, WireError};
 pub use pooler::refuse_pooler;
 pub use server_activity::Patience;
 pub use server_error::{POLICIES, copy_line, from_report, from_server, is_about_rows};

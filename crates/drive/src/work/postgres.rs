@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sawmill_pgcopy::{HEADER, TRAILER};
-use sawmill_pgwire::{BlockingConnection, Patience, Server, ServerReport};
+use sawmill_pgwire::{BlockingConnection, COMMIT_DURABLY, Patience, Server, ServerReport};
 use sawmill_source::{Error, Kind, LOOK, Result};
 
 use crate::plan::pooling::{Away, Reconnect};
@@ -108,6 +108,8 @@ impl Target for PgTarget {
         for (table, PlanTable { rows, with, .. }) in tables.iter().zip(&plan.tables) {
             let sql =
                 statements::create(table, several, with.as_deref(), &|pg_type| pg_type.to_string(), true);
+            // A crash must not take the table with the rows that the run looks for.
+            let sql = format!("{COMMIT_DURABLY}; {sql}");
             let created = match connection.ask(&sql, &mut given_up) {
                 // IF NOT EXISTS looks before another part commits its table, and fails after that.
                 Err(error) if several && error.what().contains("23505") => {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sawmill_loader::TableName;
 use sawmill_pgcopy::{Attribute, ColumnType, Composite, Part, PgType};
-use sawmill_pgwire::Connection;
+use sawmill_pgwire::{COMMIT_DURABLY, Connection};
 use sawmill_source::{Control, Error, Kind, Result};
 use tokio_postgres::types::{FromSql, ToSql};
 use tokio_postgres::{Row, Statement};
@@ -42,10 +42,7 @@ impl<'c> Link<'c> {
     /// than `on` they may be missing on a replica that takes over. The server writes its log in the order of the
     /// records, so one commit that waits for the log also makes all earlier ones last.
     pub(crate) fn commit_durably(&self) -> Result<()> {
-        // Unless it waits for more anyway.
-        let set = "SELECT pg_catalog.set_config('synchronous_commit', 'on', true) \
-                   WHERE pg_catalog.current_setting('synchronous_commit') <> 'remote_apply'";
-        self.batch(set)?;
+        self.batch(COMMIT_DURABLY)?;
         self.commit()
     }
 
