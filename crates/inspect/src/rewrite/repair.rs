@@ -72,8 +72,8 @@ pub fn repaired<R: RangeReader + ?Sized>(reader: &R, name: &str, max_footer: u64
         return Err(wrong(what, "decrypt the file, or write it with a plaintext footer"));
     }
     let mut repairs = Repairs::default();
-    let decodable = rewrite(&bytes, &mut ToDecode { bytes: &bytes, digits: None, repairs: &mut repairs });
-    let decodable = decodable.map_err(|error| error.in_file(name))?;
+    let mut to_decode = ToDecode { bytes: &bytes, digits: None, found: Vec::new() };
+    let decodable = rewrite(&bytes, &mut to_decode).map_err(|error| error.in_file(name))?;
     let options = Options::new().tail_hint(TAIL).max_footer(u64::MAX);
     let decode = |footer: &[u8]| Footer::read(&Replaced { footer, start }, name, &options);
     // A repair may have dropped what the decoder needs.
@@ -82,6 +82,10 @@ pub fn repaired<R: RangeReader + ?Sized>(reader: &R, name: &str, max_footer: u64
     if is_signed || footer.encryption_algorithm()?.is_some() {
         let what = "expected a file that is neither signed nor encrypted";
         return Err(wrong(what, "a repair would make the signature invalid: write the file again"));
+    }
+    for (repair, group, column) in to_decode.found {
+        let chunk = group.zip(column).and_then(|(group, column)| footer.column_chunk(group, column));
+        repairs.add(repair, chunk.map(|chunk| chunk.path()), group);
     }
     let missing = Repetitions::find(&footer, reader, &mut repairs);
     let completed = missing.map(|mut missing| rewrite(footer.bytes(), &mut missing)).transpose()?;
@@ -156,14 +160,15 @@ impl RangeReader for Replaced<'_> {
 }
 
 /// The first walk: what keeps a footer from being decoded.
-struct ToDecode<'b, 'r> {
+struct ToDecode<'b> {
     bytes: &'b [u8],
     /// What [`digits_of`] finds, once a decimal lacks some.
     digits: Option<Digits>,
-    repairs: &'r mut Repairs,
+    /// The repairs, each in its row group and column.
+    found: Vec<((String, String, String), Option<usize>, Option<usize>)>,
 }
 
-impl Editor for ToDecode<'_, '_> {
+impl Editor for ToDecode<'_> {
     fn value(&mut self, place: &Place, line: &DumpLine<'_>) -> Edit {
         let name = line.name.unwrap_or_default();
         if let Some(expected) = line.expected {
@@ -218,10 +223,10 @@ fn digits_of(footer: &[u8]) -> Digits {
     all
 }
 
-impl ToDecode<'_, '_> {
+impl ToDecode<'_> {
     fn note(&mut self, (place, name): (&Place, &str), was: String, now: String) {
-        let column = place.index_in("columns").map(|column| format!("column {column}"));
-        self.repairs.add((place.path(name), was, now), column, place.index_in("row_groups"));
+        let (group, column) = (place.index_in("row_groups"), place.index_in("columns"));
+        self.found.push(((place.path(name), was, now), group, column));
     }
 }
 

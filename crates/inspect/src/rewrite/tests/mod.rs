@@ -356,6 +356,18 @@ fn what_readers_refuse_is_repaired_and_nothing_else() {
     }
 }
 
+#[test]
+fn a_repair_that_lets_the_footer_be_decoded_names_its_column() {
+    let more: fn(&mut ThriftWriter) = |w| {
+        w.list(8, BINARY, 1);
+        w.bytes_value(b"key");
+    };
+    let faulty = Faulty { more, ..RIGHT };
+    let found = repaired(file(&pages(false), &faulty.footer()).as_slice(), "it", 1 << 20).unwrap();
+    let columns: Vec<_> = found.repairs.iter().map(|one| one.column).collect();
+    assert_eq!(columns, [Some("secret".to_owned())]);
+}
+
 /// A column without a repetition, and what its metadata tells of its levels.
 fn without_repetition(pages: &[u8], more: fn(&mut ThriftWriter)) -> (Vec<String>, Vec<Inconsistency>) {
     let schema: fn(&mut ThriftWriter) = |w| {
