@@ -115,8 +115,7 @@ impl HttpConnection {
     }
 
     fn new(stream: Stream) -> Self {
-        let piece = vec![0; PIECE].into();
-        Self { stream, input: Vec::new(), at: 0, piece, body: Vec::new(), open: true }
+        Self { stream, input: Vec::new(), at: 0, piece: vec![0; PIECE].into(), body: Vec::new(), open: true }
     }
 
     /// Whether the server still keeps the connection open, so that another request can be sent.

@@ -213,11 +213,10 @@ impl<'l> UnderWay<'l> {
         let workers = options.degree.max(1).min(runs.iter().map(Vec::len).sum());
         let schedule = &Schedule::new(runs).of_whole_runs(source.facts().keeps_runs);
         let stop = AtomicBool::new(false);
-        let until_one_fails = &control.with_stop(&stop);
+        let stopped = &control.with_stop(&stop);
         let work = |number| {
             let in_flight = &InFlight::default();
-            let worker = Worker { number, source, session, options, schedule, progress, in_flight };
-            run_worker(&worker, until_one_fails)
+            run_worker(&Worker { number, source, session, options, schedule, progress, in_flight }, stopped)
         };
         // A failed worker does not stop it: what it asked the server to cancel might be what comes after the failure.
         let watch = |over: &AtomicBool| session.watch(over, control);
