@@ -52,6 +52,8 @@ pub(crate) struct HttpConnection {
     /// Bytes that have arrived and are not used yet: `input[at..]`.
     input: Vec<u8>,
     at: usize,
+    /// Where bytes arrive: zeros are written once a connection.
+    piece: Box<[u8]>,
     body: Vec<u8>,
     /// Whether the connection can take another request.
     open: bool,
@@ -83,7 +85,7 @@ impl HttpConnection {
         control.check().map_err(TransportError::Cancelled)?;
         if let Some(connected) = turns::connect(&node.host, node.port) {
             let stream = Stream::Simulated(connected.map_err(|error| not_sent(&error))?);
-            return Ok(Self { stream, input: Vec::new(), at: 0, body: Vec::new(), open: true });
+            return Ok(Self::new(stream));
         }
         let mut addresses =
             (node.host.as_str(), node.port).to_socket_addrs().map_err(|error| not_sent(&error))?;
@@ -109,7 +111,11 @@ impl HttpConnection {
                 stream
             }
         };
-        Ok(Self { stream, input: Vec::new(), at: 0, body: Vec::new(), open: true })
+        Ok(Self::new(stream))
+    }
+
+    fn new(stream: Stream) -> Self {
+        Self { stream, input: Vec::new(), at: 0, piece: vec![0; PIECE].into(), body: Vec::new(), open: true }
     }
 
     /// Whether the server still keeps the connection open, so that another request can be sent.
@@ -277,14 +283,10 @@ impl HttpConnection {
         pause(end, control)?;
         self.input.drain(..self.at);
         self.at = 0;
-        let filled = self.input.len();
-        self.input.resize(filled + PIECE, 0);
-        let read = self.stream.receive(&mut self.input[filled..], end, control);
-        self.input.truncate(filled + read.as_ref().copied().unwrap_or(0));
-        match read? {
-            0 => Err(Failure::Io(io::Error::new(io::ErrorKind::UnexpectedEof, "the connection was closed"))),
-            _ => Ok(()),
-        }
+        let read = self.stream.receive(&mut self.piece, end, control)?;
+        self.input.extend_from_slice(&self.piece[..read]);
+        let closed = || io::Error::new(io::ErrorKind::UnexpectedEof, "the connection was closed");
+        if read > 0 { Ok(()) } else { Err(Failure::Io(closed())) }
     }
 }
 

@@ -213,11 +213,12 @@ impl<'l> UnderWay<'l> {
         let workers = options.degree.max(1).min(runs.iter().map(Vec::len).sum());
         let schedule = &Schedule::new(runs).of_whole_runs(source.facts().keeps_runs);
         let stop = AtomicBool::new(false);
-        let control = &control.with_stop(&stop);
+        let stopped = &control.with_stop(&stop);
         let work = |number| {
             let in_flight = &InFlight::default();
-            run_worker(&Worker { number, source, session, options, schedule, progress, in_flight }, control)
+            run_worker(&Worker { number, source, session, options, schedule, progress, in_flight }, stopped)
         };
+        // A failed worker does not stop it: what it asked the server to cancel might be what comes after the failure.
         let watch = |over: &AtomicBool| session.watch(over, control);
         let (worked, waits) = beside("watcher", watch, || on_threads("sender", 1..workers + 1, &stop, work));
         worked?;

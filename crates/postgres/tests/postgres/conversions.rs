@@ -1,6 +1,7 @@
 //! The columns of an existing table decide how values are converted: each conversion there and back through a
 //! real server, verified by the bytes that the server sends.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use arrow_array::builder::{ListBuilder, StringBuilder};
@@ -15,24 +16,32 @@ use sawmill_source::{Error, Kind, ParquetFiles};
 use crate::database::{Database, run, small};
 use crate::fixture::file_of;
 
-/// Appends a column to `t (n integer, c KIND)`, compares what arrived, and returns it as text in the order of
-/// `n`.
+thread_local! {
+    /// The database of a test, and the number of its tables.
+    static TABLES: (Database, Cell<u32>) = {
+        let database = Database::new();
+        let types =
+            "CREATE TYPE mood AS ENUM ('glad', 'sad'); CREATE DOMAIN small AS integer CHECK (VALUE < 10)";
+        database.client().batch_execute(types).unwrap();
+        (database, Cell::new(0))
+    };
+}
+
+/// Appends a column to a new table `(n integer, c KIND)`, compares what arrived, and returns it as text in the order
+/// of `n`.
 fn append(array: ArrayRef, kind: &str, values: ValueOptions) -> Result<Vec<Option<String>>, Error> {
-    let database = Database::new();
-    let n: ArrayRef = Arc::new(Int32Array::from_iter_values(0..array.len() as i32));
-    let (_directory, path) = file_of(vec![("n", n), ("c", array)], 1000);
-    let mut client = database.client();
-    client
-        .batch_execute(
-            "CREATE TYPE mood AS ENUM ('glad', 'sad'); CREATE DOMAIN small AS integer CHECK (VALUE < 10)",
-        )
-        .unwrap();
-    client.batch_execute(&format!("CREATE TABLE t (n integer, c {kind})")).unwrap();
-    let target = database.target("t").mode(Mode::Append).values(values);
-    let report: LoadReport = run(&ParquetFiles::open(&[path]).unwrap(), &target, &small())?;
-    assert!(report.verified.unwrap().matches());
-    let rows = client.query("SELECT c::text FROM t ORDER BY n", &[]).unwrap();
-    Ok(rows.iter().map(|row| row.get(0)).collect())
+    TABLES.with(|(database, tables)| {
+        let table = format!("t{}", tables.replace(tables.get() + 1));
+        let n: ArrayRef = Arc::new(Int32Array::from_iter_values(0..array.len() as i32));
+        let (_directory, path) = file_of(vec![("n", n), ("c", array)], 1000);
+        let mut client = database.client();
+        client.batch_execute(&format!("CREATE TABLE {table} (n integer, c {kind})")).unwrap();
+        let target = database.target(&table).mode(Mode::Append).values(values);
+        let report: LoadReport = run(&ParquetFiles::open(&[path]).unwrap(), &target, &small())?;
+        assert!(report.verified.unwrap().matches());
+        let rows = client.query(&format!("SELECT c::text FROM {table} ORDER BY n"), &[]).unwrap();
+        Ok(rows.iter().map(|row| row.get(0)).collect())
+    })
 }
 
 #[track_caller]

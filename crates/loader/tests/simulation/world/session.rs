@@ -14,6 +14,7 @@ use sawmill_source::{Control, Error, Kind, Result, UnitKey};
 use super::connection::Connection;
 use super::fault::Step;
 use super::mistake::Mistake;
+use super::process::Process;
 use super::server::{Change, LoadRow, STAGING, TABLE};
 use super::target::{SimulatedTarget, find, find_record, units};
 use super::writer::{Encoder, Writer, sum_of};
@@ -276,7 +277,13 @@ impl Session for SimulatedSession<'_> {
         self.with_connection(control, |connection| self.complete(total, connection))
     }
 
-    fn watch(&self, done: &AtomicBool, _control: &Control<'_>) -> Option<ServerWaits> {
-        turns::wait_for(|| done.load(SeqCst).then_some(None), || None)
+    /// It shares the connection of what follows the load, so that only a cancel of the whole load may stop its requests.
+    fn watch(&self, done: &AtomicBool, control: &Control<'_>) -> Option<ServerWaits> {
+        let seen = turns::wait_for(|| done.load(SeqCst).then_some(None), || None);
+        let Process { world, cancel, .. } = &*self.target.process;
+        if control.cancelled() && !cancel.load(SeqCst) {
+            world.state().server.audit.violated("a failed worker has stopped the watcher".to_owned());
+        }
+        seen
     }
 }
