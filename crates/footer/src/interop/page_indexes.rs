@@ -273,21 +273,23 @@ fn written(writer: &mut ThriftWriter, write: impl FnOnce(&mut ThriftWriter)) -> 
     Some((i64::try_from(start).ok()?, i32::try_from(writer.bytes().len() - start).ok()?))
 }
 
-/// Whether pages follow one another within the chunk's bytes, and their rows within the row group: the crate
-/// subtracts these numbers from one another.
+/// Whether the pages follow one another without a gap up to the end of the chunk, and their rows within the row group:
+/// the crate subtracts these numbers from one another, and reads no byte of a page that an index leaves out.
 fn is_within(index: &OffsetIndex, chunk: &ColumnChunkMetaData, rows: i64) -> bool {
     let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
     let end = start.saturating_add(chunk.compressed_size());
     let (mut at, mut next_row) = (start, 0);
-    index.page_locations().iter().enumerate().all(|(page, location)| {
-        let is_next = location.offset >= at
-            && location.first_row_index >= next_row
-            && (page > 0 || location.first_row_index == 0)
-            && (location.first_row_index < rows || page == 0);
+    let follow = index.page_locations().iter().enumerate().all(|(page, location)| {
+        let is_next = if page == 0 {
+            location.offset >= at && location.first_row_index == 0
+        } else {
+            location.offset == at && (next_row..rows).contains(&location.first_row_index)
+        };
         at = location.offset.saturating_add(location.compressed_page_size.into());
         next_row = location.first_row_index.saturating_add(1);
-        is_next && at <= end
-    })
+        is_next && location.compressed_page_size >= 0
+    });
+    follow && at == end
 }
 
 /// Whether the bounds of all pages with values have the length of their type.

@@ -10,7 +10,7 @@ use super::parquet::errors::ParquetError;
 use super::parquet::schema::types::{Type, TypePtr};
 
 use crate::error::{Error, Result};
-use crate::schema::arena::{CONVERTED_TYPE, ElementTraits, Schema};
+use crate::schema::arena::{CONVERTED_TYPE, ElementTraits, LOGICAL_TYPE, Schema};
 use crate::schema::element::Element;
 use crate::schema::enums::{ConvertedType, EdgeInterpolationAlgorithm, PhysicalType, Repetition};
 use crate::schema::logical::{LogicalType, TimeUnit};
@@ -53,7 +53,14 @@ pub(crate) fn pruned(schema: &Schema, leaves: &[usize]) -> Result<TypePtr> {
 pub(crate) fn is_plain(schema: &Schema) -> bool {
     let shallow = schema.num_elements() <= DEPTH_LIMIT || !schema.elements().any(|of| is_too_deep(&of));
     let converted = |traits: &ElementTraits| {
-        traits.present & CONVERTED_TYPE == 0 || ConvertedType::from_number(traits.converted_type).is_known()
+        let of = ConvertedType::from_number(traits.converted_type);
+        let logical = schema.logical_types.get(traits.logical_type as usize);
+        match logical.filter(|_| traits.present & LOGICAL_TYPE != 0) {
+            _ if traits.present & CONVERTED_TYPE == 0 => true,
+            Some(LogicalType::List) => of == ConvertedType::List,
+            Some(LogicalType::Map) => of == ConvertedType::Map,
+            _ => of.is_known(),
+        }
     };
     let logical = |logical: &LogicalType| match logical {
         LogicalType::Time { unit, .. } | LogicalType::Timestamp { unit, .. } => {
@@ -63,6 +70,7 @@ pub(crate) fn is_plain(schema: &Schema) -> bool {
         LogicalType::Geography { algorithm, .. } => {
             !matches!(algorithm, Some(EdgeInterpolationAlgorithm::Unknown(_)))
         }
+        LogicalType::File | LogicalType::Unknown { .. } => false,
         _ => true,
     };
     let leaves = 0..schema.num_leaves();
@@ -189,10 +197,10 @@ fn physical(element: Element<'_>, of: PhysicalType) -> Result<TheirType> {
     })
 }
 
-/// A column's logical type counts alone: the crate derives the converted type from it, and refuses any other. Readers
-/// fall back to the physical type for a converted type that they do not know, such as the 24 of old columns of nulls.
+/// A logical type counts alone: the crate derives the converted type from it, and refuses any other. Readers fall back
+/// to the physical type for a converted type that they do not know, such as the 24 of old columns of nulls.
 fn converted(element: Element<'_>) -> TheirConverted {
-    let known = element.converted_type().filter(|_| !element.is_leaf() || element.logical_type().is_none());
+    let known = element.converted_type().filter(|_| element.logical_type().is_none());
     known.and_then(|of| ConvertedType::name_of(of.number())?.parse().ok()).unwrap_or(TheirConverted::NONE)
 }
 
@@ -240,7 +248,13 @@ fn logical(element: Element<'_>) -> Result<Option<Theirs>> {
             let edges = algorithm.as_ref().map(edges).transpose()?;
             Theirs::geography(text(crs), edges)
         }
-        // Readers fall back to the physical type for a logical type that they do not know.
+        // Readers fall back to the physical type for a logical type that they do not know. The crate does not, for
+        // integers.
+        LogicalType::File | LogicalType::Unknown { .. }
+            if matches!(element.physical_type(), Some(PhysicalType::Int32 | PhysicalType::Int64)) =>
+        {
+            return Ok(None);
+        }
         LogicalType::File => Theirs::_Unknown { field_id: 19 },
         LogicalType::Unknown { id } => Theirs::_Unknown { field_id: *id },
     }))

@@ -154,6 +154,26 @@ macro_rules! tests_of {
             }
 
             #[test]
+            fn an_index_that_leaves_out_bytes_of_its_chunk_counts_as_missing() {
+                let (file, footer) = damaged(&[]);
+                let index = footer.column_chunk(1, 9).unwrap().offset_index_range().unwrap().unwrap();
+                let index = &file[index.start as usize..index.end as usize];
+                let sound = footer.$convert(None, file.as_slice()).unwrap();
+                assert!(indexes(&sound, 1, 9).contains("first_row_index"));
+                // The list, its length, the first offset; then the size of that page.
+                let size = 3 + index[3..].iter().position(|byte| *byte < 128).unwrap() + 2;
+                assert_eq!((index[1], index[2], index[size - 1]), (0x7c, 0x16, 0x15));
+                let one_less = [&index[..size], &[index[size] - 2][..]].concat();
+                for odd in [one_less.as_slice(), &[0x19, 0x6c], &[0x19, 0x0c, 0]] {
+                    let (file, footer) = damaged(odd);
+                    let ours = footer.$convert(None, file.as_slice()).unwrap();
+                    assert!(!indexes(&ours, 1, 9).contains("first_row_index"), "{odd:?}");
+                    let other = footer.$convert(Some(&[3]), file.as_slice()).unwrap();
+                    assert_eq!(indexes(&other, 1, 0), indexes(&sound, 1, 3));
+                }
+            }
+
+            #[test]
             fn without_column_indexes_only_offset_indexes_are_read() {
                 let (file, footer) = damaged(&[]);
                 let counted = Counted(&file, Cell::new(0));

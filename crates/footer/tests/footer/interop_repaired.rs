@@ -1,6 +1,8 @@
 //! Fields that the `parquet` crate refuses or stumbles over, and the format's other readers accept: one wrong number
 //! costs a fact about a column, never the file.
 
+use arrow_schema::DataType;
+use parquet::arrow::parquet_to_arrow_schema;
 use parquet::basic::ConvertedType;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use sawmill_footer::{Footer, Options};
@@ -220,17 +222,53 @@ fn a_logical_type_comes_before_a_converted_type_that_is_unknown_or_contradicts_i
         // Old writers called a column of nulls that.
         (6, 24, |_| {}, ConvertedType::NONE, "a converted type of the format"),
         (6, 0, of_the_future, ConvertedType::NONE, ""),
+        (1, 6, of_the_future, ConvertedType::NONE, ""),
+        (2, 10, of_the_future, ConvertedType::NONE, ""),
     ] {
         let footer = annotated(physical, converted, logical);
         let metadata = footer.to_parquet_59(None).unwrap();
         assert!(footer.unreadable_by_parquet_59().is_empty(), "{converted}");
         let schema = metadata.file_metadata().schema_descr_ptr();
         assert_eq!(schema.column(1).converted_type(), expected, "{converted}");
+        let arrow = parquet_to_arrow_schema(&schema, None).unwrap();
+        assert_eq!(arrow.fields().len(), 3, "{arrow}");
         if finding.is_empty() {
             assert_eq!(findings(&footer), [""; 0]);
         } else {
             assert_found(&findings(&footer), &format!("expected {finding} for `c1`, found "));
         }
+    }
+}
+
+#[test]
+fn a_list_is_one_by_its_logical_type_whatever_its_converted_type_is() {
+    for (logical, converted) in [(3, 4), (3, 1), (3, 99), (3, 3)] {
+        let bytes = handmade::footer_of(|writer| {
+            let group = |writer: &mut ThriftWriter, name: &str, repetition| {
+                writer.begin_element();
+                writer.i32(3, repetition);
+                writer.binary(4, name.as_bytes());
+                writer.i32(5, 1);
+            };
+            writer.list(2, STRUCT, 4);
+            group(writer, "root", 0);
+            writer.stop();
+            group(writer, "items", 1);
+            writer.i32(6, converted);
+            writer.begin(10);
+            writer.begin(logical);
+            (0..3).for_each(|_| writer.stop());
+            group(writer, "list", 2);
+            writer.stop();
+            writer.begin_element();
+            writer.i32(1, 2);
+            writer.i32(3, 1);
+            writer.binary(4, b"element");
+            writer.stop();
+        });
+        let metadata = Footer::decode(bytes, &Options::new()).unwrap().to_parquet_59(None).unwrap();
+        let arrow = parquet_to_arrow_schema(metadata.file_metadata().schema_descr(), None).unwrap();
+        assert!(matches!(arrow.field(0).data_type(), DataType::List(_)), "{converted}: {arrow}");
     }
 }
 

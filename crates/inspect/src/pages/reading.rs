@@ -215,8 +215,11 @@ impl<'l> Rows<'l> {
         let Some(stated) = page.num_rows else { return Ok(None) };
         let corrects = self.checks.limits.is_some_and(|limits| limits.corrects_rows);
         let (rows, is_more) = (levels.rows, u64::try_from(stated).is_ok_and(|stated| stated > levels.rows));
-        let what = if !levels.begins_row && self.began {
-            "expected a page of version 2 to begin with a row, found one that continues a row".to_owned()
+        let error = if !levels.begins_row && self.began {
+            let what = "expected a page of version 2 to begin with a row, found one that continues a row";
+            let advice = "Arrow C++ before release 12 wrote such lists: read the file with pyarrow and write it again, \
+                          or leave the column out";
+            Error::new(what).with_advice(advice)
         } else if i64::from(stated).cast_unsigned() == rows || is_more && corrects {
             return Ok(Some(rows).filter(|_| is_more));
         } else {
@@ -226,9 +229,9 @@ impl<'l> Rows<'l> {
                 }
                 false => "",
             };
-            format!("expected a num_rows of {rows}, as the page's levels have, found {stated}{by}")
+            damaged(format!("expected a num_rows of {rows}, as the page's levels have, found {stated}{by}"))
         };
-        Err(damaged(what).at_path(place_of(page)))
+        Err(error.at_path(place_of(page)))
     }
 
     /// Adds the rows of a data page.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use sawmill_loader::{LoadOptions, LoadReport, Mode, load};
-use sawmill_pgwire::{BlockingConnection, Patience, Server};
+use sawmill_pgwire::{BlockingConnection, Connection, Patience, Server};
 use sawmill_postgres::{Postgres, forget, status, verify};
 use sawmill_profile::Profile;
 use sawmill_source::{Control, Kind, ParquetFiles, Result};
@@ -217,11 +217,37 @@ fn a_statement_of_a_load_test_is_waited_for_while_the_server_works_on_it() {
         assert_eq!(rows[0][1].as_deref(), Some("7"), "{patiences}");
         patience.came();
     }
-    proxy.silence_first();
+    proxy.silence_first(true);
     patience.came();
     let error = connection.ask("SELECT 1", &mut || patience.given_up()).unwrap_err();
     assert_eq!(error.kind(), Kind::Connection);
     assert!(proxy.met());
+}
+
+#[test]
+fn a_session_that_was_ended_for_its_silence_is_named_and_not_the_command_that_ended_it() {
+    let database = Database::new();
+    let sql = "SELECT count(*) FROM pg_stat_activity WHERE pid = ";
+    for _ in 0..3 {
+        let (proxy, url) = FaultyProxy::before(&database.url);
+        let server = url.parse::<Server>().unwrap().patience(PATIENCE);
+        with_control(|control| {
+            let connection = Connection::open(&server, control).unwrap();
+            let process: i32 = connection.query(control, "SELECT pg_backend_pid()", &[]).unwrap()[0].get(0);
+            // The server does not hear the question, ends the session when asked about it, and says so.
+            proxy.silence_first(false);
+            let error = connection.batch(control, "SELECT 1").unwrap_err();
+            assert!(proxy.met());
+            assert_eq!(error.kind(), Kind::Connection, "{error}");
+            let what = format!("no answer for 0.4 s, and its process {process} does not work on it (idle");
+            assert!(error.what().contains(&what), "{error}");
+            let left =
+                || database.client().query_one(&format!("{sql}{process}"), &[]).unwrap().get::<_, i64>(0);
+            while left() > 0 {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        });
+    }
 }
 
 /// A process of the server that has served a copy for a while and waits for its client.

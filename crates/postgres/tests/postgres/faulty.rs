@@ -69,9 +69,9 @@ impl FaultyProxy {
         *self.state.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault);
     }
 
-    /// Nothing that the server sends passes over the first connection any more.
-    pub fn silence_first(&self) {
-        let fault = Fault { connection: 0, from_server: true, after: 0, swallows: true };
+    /// Nothing passes over the first connection any more, from the server or to it.
+    pub fn silence_first(&self, from_server: bool) {
+        let fault = Fault { connection: 0, from_server, after: 0, swallows: true };
         *self.state.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault);
     }
 

@@ -51,12 +51,11 @@ pub(crate) fn widest(first: &Field, other: &Field) -> Option<Field> {
 }
 
 fn wider(a: &DataType, b: &DataType) -> Option<DataType> {
-    let finer = |a: TimeUnit, b: TimeUnit| if rank(a) >= rank(b) { a } else { b };
     match (a, b) {
         (Timestamp(a, zone), Timestamp(b, other)) if zone.is_some() == other.is_some() => {
-            Some(Timestamp(finer(*a, *b), zone.clone()))
+            Some(Timestamp((*a).max(*b), zone.clone()))
         }
-        (Time32(a) | Time64(a), Time32(b) | Time64(b)) => Some(match finer(*a, *b) {
+        (Time32(a) | Time64(a), Time32(b) | Time64(b)) => Some(match (*a).max(*b) {
             unit @ (TimeUnit::Second | TimeUnit::Millisecond) => Time32(unit),
             unit => Time64(unit),
         }),
@@ -65,15 +64,6 @@ fn wider(a: &DataType, b: &DataType) -> Option<DataType> {
         }
         _ if a.is_integer() && b.is_integer() => wider_integer(a, b),
         _ => wider_decimal(digits(a)?, digits(b)?),
-    }
-}
-
-fn rank(unit: TimeUnit) -> u8 {
-    match unit {
-        TimeUnit::Second => 0,
-        TimeUnit::Millisecond => 1,
-        TimeUnit::Microsecond => 2,
-        TimeUnit::Nanosecond => 3,
     }
 }
 
@@ -177,7 +167,7 @@ fn exponent(data_type: &DataType) -> i32 {
         Decimal32(_, scale) | Decimal64(_, scale) | Decimal128(_, scale) | Decimal256(_, scale) => {
             i32::from(*scale)
         }
-        Time32(unit) | Time64(unit) | Timestamp(unit, _) => 3 * i32::from(rank(*unit)),
+        Time32(unit) | Time64(unit) | Timestamp(unit, _) => 3 * *unit as i32,
         _ => 0,
     }
 }

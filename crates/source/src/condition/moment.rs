@@ -12,14 +12,9 @@ pub(crate) struct Moment {
 
 const SECOND: i128 = 1_000_000_000;
 
-/// Returns the nanoseconds of a unit.
+/// Returns the nanoseconds of a unit: units are a thousand apart, the longest first.
 pub(super) fn unit(unit: TimeUnit) -> i128 {
-    match unit {
-        TimeUnit::Second => SECOND,
-        TimeUnit::Millisecond => 1_000_000,
-        TimeUnit::Microsecond => 1_000,
-        TimeUnit::Nanosecond => 1,
-    }
+    SECOND / 1_000_i128.pow(unit as u32)
 }
 
 /// Parses `2024-01-31`, `2024-01-31T12:30`, `2024-01-31 12:30:00.25+02:00`, `...Z`.

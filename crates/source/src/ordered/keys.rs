@@ -166,14 +166,12 @@ fn not_a_time(name: &str, data_type: &DataType, option: String) -> Error {
         .advise("name another column; text files take other types with --types 'NAME=timestamp', and name the value that decided a type with --explain")
 }
 
-/// How many units of time a day has, for dates and timestamps.
+/// How many units of time a day has, for dates and timestamps, whose units are a thousand apart, the longest first.
 fn a_day(data_type: &DataType) -> Option<i64> {
     Some(match data_type {
         DataType::Date32 => 1,
-        DataType::Date64 | DataType::Timestamp(TimeUnit::Millisecond, _) => 86_400_000,
-        DataType::Timestamp(TimeUnit::Second, _) => 86_400,
-        DataType::Timestamp(TimeUnit::Microsecond, _) => 86_400_000_000,
-        DataType::Timestamp(TimeUnit::Nanosecond, _) => 86_400_000_000_000,
+        DataType::Date64 => 86_400_000,
+        DataType::Timestamp(unit, _) => 86_400 * 1_000_i64.pow(*unit as u32),
         _ => return None,
     })
 }

@@ -41,9 +41,11 @@ pub(super) fn fault(url: &ObjectUrl, error: &StoreError) -> Error {
             (Kind::Denied, format!("the store refused the request{refusal}"), CREDENTIALS)
         }
         StoreError::AlreadyExists { .. } => (Kind::Exists, "the object already exists".to_owned(), TAKEN),
-        StoreError::InvalidPath { .. } => {
-            (Kind::Usage, "the name of the object is not valid".to_owned(), "leave out empty parts, . and ..")
-        }
+        StoreError::InvalidPath { .. } => (
+            Kind::Usage,
+            "the name of the object is not valid".to_owned(),
+            "leave out empty parts, ., .. and control characters; a pattern selects the others",
+        ),
         _ => other(error, &refusal),
     };
     Error::new(kind, what).at(url.to_string()).advise(advice)

@@ -228,5 +228,7 @@ fn objects_with_odd_names_are_found_by_name_and_by_folder_and_empty_ones_are_nam
     s3.put("odd", "double//x.parquet", &bytes);
     let double = s3.sawmill(&["footer", "s3://odd/double"]);
     assert!(double.code != Some(0) && double.err.contains("double//x.parquet"), "{}", double.err);
-    assert!(double.err.contains("leave out empty parts"), "{}", double.err);
+    assert!(double.err.contains("leave out empty parts, ., .. and control characters"), "{}", double.err);
+    let others = s3.sawmill(&["footer", "s3://odd/uni/*.parquet"]).ok();
+    assert!(others.out.contains("ü.parquet"), "{}", others.out);
 }

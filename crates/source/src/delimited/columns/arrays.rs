@@ -291,13 +291,8 @@ impl<T: Texts> Column<'_, T> {
 
 /// A number of units since 1970, with or without a fraction, in nanoseconds.
 fn epoch(text: Part<'_>, unit: TimeUnit) -> Option<i128> {
-    let scale = match unit {
-        TimeUnit::Second => 9,
-        TimeUnit::Millisecond => 6,
-        TimeUnit::Microsecond => 3,
-        TimeUnit::Nanosecond => 0,
-    };
-    decimal(text, 38, scale)
+    // Units are a thousand apart, the longest first.
+    decimal(text, 38, 9 - 3 * unit as i8)
 }
 
 /// Nanoseconds in units of this many, if they are whole ones.

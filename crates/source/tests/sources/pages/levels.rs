@@ -213,6 +213,7 @@ fn a_page_of_version_2_that_continues_a_row_is_an_error() {
     let pages = [of_lists_2(3, &[3, 0b110], 1), of_lists_2(2, &[3, 0b01], 1)];
     let error = read(&file(directory.path(), 0, 2, &pages, true)).unwrap_err().to_string();
     assert!(error.contains("begin with a row") && error.contains("page 1"), "{error}");
+    assert!(error.contains("pyarrow") && !error.contains("damaged"), "{error}");
 }
 
 #[test]
