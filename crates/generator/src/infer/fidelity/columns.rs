@@ -72,7 +72,7 @@ enum Values<'a> {
 }
 
 /// Adds the leaves and lists of two fields, structs that may be null, and fields of one of the two only. Returns how many
-/// the generated data lack.
+/// the generated data lack, or neither has values of.
 pub(super) fn compare_fields(
     a: &Inferred,
     b: &Inferred,
@@ -81,6 +81,10 @@ pub(super) fn compare_fields(
     not_compared: &mut Vec<String>,
 ) -> usize {
     let nulls = [a.nulls_share(), b.nulls_share()];
+    if a.slots + b.slots == 0 {
+        not_compared.push(format!("{path}: no values"));
+        return 1;
+    }
     match (&a.kind, &b.kind) {
         (InferredKind::Struct(_), InferredKind::Struct(_)) => {
             let distance = ("nulls", (nulls[0] - nulls[1]).abs());
@@ -347,6 +351,9 @@ fn ranked(counts: &HashMap<String, u64>) -> HashMap<String, u64> {
 }
 
 fn total_variation<K: Eq + Hash>(a: &HashMap<K, u64>, b: &HashMap<K, u64>) -> f64 {
+    if a.is_empty() != b.is_empty() {
+        return 1.0;
+    }
     let total = |counts: &HashMap<K, u64>| counts.values().sum::<u64>().max(1) as f64;
     let share =
         |counts: &HashMap<K, u64>, key: &K, total: f64| counts.get(key).map_or(0.0, |n| *n as f64 / total);
