@@ -33,7 +33,8 @@ pub struct ColumnFidelity {
     /// `total variation` of the values, of the `frequencies` of values that were made up, or
     /// `Kolmogorov-Smirnov` of the values, or of the `lengths` of strings, bytes and lists. Of many different strings, the
     /// greatest of the distances of their `lengths`, of their `characters` by class, and of the shares of `frequent
-    /// strings` (total variation). Of structs the distance of their `nulls`; 1 for columns of `other types`.
+    /// strings` (total variation). Of structs the distance of their `nulls`; 1 for columns of `other types`. `no values`, if neither has some, is
+    /// not kept.
     pub measure: &'static str,
     /// The distance by this measure, from 0 to 1.
     pub distance: f64,
@@ -72,7 +73,7 @@ enum Values<'a> {
 }
 
 /// Adds the leaves and lists of two fields, structs that may be null, and fields of one of the two only. Returns how many
-/// the generated data lack, or neither has values of.
+/// the generated data lack.
 pub(super) fn compare_fields(
     a: &Inferred,
     b: &Inferred,
@@ -83,7 +84,8 @@ pub(super) fn compare_fields(
     let nulls = [a.nulls_share(), b.nulls_share()];
     if a.slots + b.slots == 0 {
         not_compared.push(format!("{path}: no values"));
-        return 1;
+        out.push(ColumnFidelity { is_kept: false, ..ColumnFidelity::new(path, ("no values", 0.0), nulls) });
+        return 0;
     }
     match (&a.kind, &b.kind) {
         (InferredKind::Struct(_), InferredKind::Struct(_)) => {
