@@ -71,6 +71,8 @@ pub(crate) enum OperandRow {
     Before,
     /// Whether the row is the first one of its parent.
     IsFirst,
+    /// The row of another table that the operand refers to.
+    Referred,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -243,14 +243,6 @@ impl UuidKey {
 }
 
 impl ReferencedKey {
-    /// The key of a required field with these values, which draws as `uuid` says; `None` if they are not keys.
-    pub(crate) fn of_field(values: &ValueSpec, uuid: UuidKey) -> Option<Self> {
-        match values {
-            ValueSpec::Uuid => Some(ReferencedKey::Uuid(uuid)),
-            _ => Self::new(values),
-        }
-    }
-
     /// The key of a required field with these values; `None` if they are not keys.
     pub(crate) fn new(values: &ValueSpec) -> Option<Self> {
         match values {

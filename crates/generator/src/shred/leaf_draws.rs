@@ -343,6 +343,15 @@ fn of_ranks(leaf: &Leaf, ranked: &Ranked, draws: &Draws<'_>, out: &mut ValueBuff
     }
 }
 
+/// The strings that are the keys of `rows`.
+pub(crate) fn texts_of(key: &ReferencedKey, seed: u64, rows: &[u64]) -> ValueBuffer {
+    let (stream, n) = (Stream::new(seed, 0, 0), rows.len());
+    let all = Draws { stream, n, first_id: 0, numbers: rows, operands: &[], wanted: 0..n, seed, ranks: &[] };
+    let mut out = ValueBuffer::Bytes(ByteStrings::default());
+    keys(key, &all, rows, &mut out);
+    out
+}
+
 fn keys(key: &ReferencedKey, draws: &Draws<'_>, rows: &[u64], out: &mut ValueBuffer) {
     let mut next = rows.iter().copied();
     let mut next = || next.next().unwrap_or(0);

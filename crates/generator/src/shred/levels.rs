@@ -49,40 +49,33 @@ pub(crate) fn count_live(before: &[u8], live: u8, after: &mut [u8]) -> usize {
 }
 }
 
-widest! {
-/// Raises the live entries whose draw is not null, and counts them.
-pub(crate) fn raise_by_draw(before: &[u8], live: u8, draws: &[u32], threshold: u32, after: &mut [u8]) -> usize {
+/// Raises the live entries whose word says so, and counts them.
+#[inline(always)]
+fn raise(before: &[u8], live: u8, words: &[u32], after: &mut [u8], is_there: impl Fn(u32) -> u8) -> usize {
     let mut there = 0;
-    for ((before, draws), after) in
-        before.chunks(PIECE).zip(draws.chunks(PIECE)).zip(after.chunks_mut(PIECE))
+    for ((before, words), after) in before.chunks(PIECE).zip(words.chunks(PIECE)).zip(after.chunks_mut(PIECE))
     {
         let mut raised = 0u8;
-        for ((before, draw), after) in before.iter().zip(draws).zip(after) {
-            let raise = u8::from(*before == live) & u8::from(draw >> 1 >= threshold);
+        for ((before, word), after) in before.iter().zip(words).zip(after) {
+            let raise = u8::from(*before == live) & is_there(*word);
             *after = before + raise;
             raised += raise;
         }
         there += usize::from(raised);
     }
     there
+}
+
+widest! {
+/// Raises the live entries whose draw is not null, and counts them.
+pub(crate) fn raise_by_draw(before: &[u8], live: u8, draws: &[u32], threshold: u32, after: &mut [u8]) -> usize {
+    raise(before, live, draws, after, |draw| u8::from(draw >> 1 >= threshold))
 }
 }
 
 widest! {
 /// Raises the live entries whose combination of fields has `bit`, and counts them.
 pub(crate) fn raise_by_mask(before: &[u8], live: u8, masks: &[u32], bit: u32, after: &mut [u8]) -> usize {
-    let mut there = 0;
-    for ((before, masks), after) in
-        before.chunks(PIECE).zip(masks.chunks(PIECE)).zip(after.chunks_mut(PIECE))
-    {
-        let mut raised = 0u8;
-        for ((before, mask), after) in before.iter().zip(masks).zip(after) {
-            let raise = u8::from(*before == live) & (mask >> bit) as u8 & 1;
-            *after = before + raise;
-            raised += raise;
-        }
-        there += usize::from(raised);
-    }
-    there
+    raise(before, live, masks, after, |mask| (mask >> bit) as u8 & 1)
 }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::draw::expression::{Numbers, Operand, Values};
+use crate::draw::expression::{Numbers, Operand, OperandRow, Values};
 use crate::draw::value_spec::ValueSpec;
 use crate::shred::value_buffer::{ByteStrings, ValueBuffer};
 use crate::spec::dataset::Leaf;
@@ -15,6 +15,8 @@ use crate::types::number::{Number, stored_number};
 #[derive(Debug, Default)]
 pub(crate) struct OperandValues {
     values: Values,
+    /// The rows of another table that the values are keys of, if the buffer has them.
+    rows: Values,
     /// The last value of the block before.
     pub before: Values,
     /// Where the entries and the values of the block begin in the buffer of the leaf.
@@ -32,6 +34,7 @@ impl OperandValues {
     pub(crate) fn fill(&mut self, leaf: &Leaf, buffer: &ValueBuffer, definition: &[u8], level: u8) {
         self.before = self.last();
         self.values = values(leaf, buffer, self.from.1);
+        self.rows = rows(buffer, self.from.1).unwrap_or_default();
         self.places.clear();
         if definition.iter().any(|d| *d != level) {
             let mut next = 0;
@@ -47,6 +50,10 @@ impl OperandValues {
         self.values.len().checked_sub(1).map_or_else(Values::default, |last| self.values.at(&[last as u32]))
     }
 
+    fn of(&self, operand: &Operand) -> &Values {
+        if operand.row == OperandRow::Referred { &self.rows } else { &self.values }
+    }
+
     /// The position of the value of `entry`.
     fn place(&self, entry: u32) -> u32 {
         match self.places.as_slice() {
@@ -58,13 +65,18 @@ impl OperandValues {
 
 /// The values of a buffer from `first` up, as operands.
 pub(crate) fn values(leaf: &Leaf, buffer: &ValueBuffer, first: usize) -> Values {
-    if let ValueBuffer::Rows { rows, .. } = buffer {
-        return Values::Numbers(Numbers::wholes(rows[first..].iter().map(|row| i128::from(*row))));
-    }
     match leaf.kind.is_text() {
         true => Values::Texts(texts(leaf, buffer, first)),
-        false => Values::Numbers(numbers(leaf, buffer, first..buffer.len())),
+        false => {
+            rows(buffer, first).unwrap_or_else(|| Values::Numbers(numbers(leaf, buffer, first..buffer.len())))
+        }
     }
+}
+
+/// The rows of another table that a buffer has, from `first` up.
+fn rows(buffer: &ValueBuffer, first: usize) -> Option<Values> {
+    let ValueBuffer::Rows { rows, .. } = buffer else { return None };
+    Some(Values::Numbers(Numbers::wholes(rows[first..].iter().map(|row| i128::from(*row)))))
 }
 
 /// The strings of a buffer, from `first` up.
@@ -98,13 +110,9 @@ pub(crate) fn numbers(leaf: &Leaf, buffer: &ValueBuffer, wanted: Range<usize>) -
             Numbers::Any(wanted.map(|i| number(kind, &data[i * width..(i + 1) * width])).collect())
         }
         ValueBuffer::Indices(v) => {
-            let dictionary = leaf.dictionary();
-            Numbers::Any(
-                v[wanted]
-                    .iter()
-                    .map(|i| number(kind, dictionary.get(*i as usize).map_or(&[], Vec::as_slice)))
-                    .collect(),
-            )
+            let entries = leaf.dictionary();
+            let entry = |i: &u32| number(kind, entries.get(*i as usize).map_or(&[], Vec::as_slice));
+            Numbers::Any(v[wanted].iter().map(entry).collect())
         }
         ValueBuffer::Booleans(v) => Numbers::Whole(v[wanted].iter().map(|v| i64::from(*v)).collect()),
         _ => Numbers::default(),
@@ -137,7 +145,7 @@ pub(crate) fn operands(
     let same_entries = wanted.iter().all(|operand| operand.repetition >= list_level);
     let without_nulls = values.iter().all(|values| values.places.is_empty());
     if same_entries && without_nulls && definition.iter().all(|d| *d == level) {
-        out.extend(values.iter().map(|values| values.values.clone()));
+        out.extend(wanted.iter().zip(&values).map(|(operand, values)| values.of(operand).clone()));
         return repetition.len();
     }
     // For each operand, its entry that belongs to the current entry.
@@ -166,7 +174,8 @@ pub(crate) fn operands(
             places.push(values.place(*at));
         }
     }
-    out.extend(values.iter().zip(&places).map(|(values, places)| values.values.at(places)));
+    let found = wanted.iter().zip(&values).zip(&places);
+    out.extend(found.map(|((operand, values), places)| values.of(operand).at(places)));
     there
 }
 

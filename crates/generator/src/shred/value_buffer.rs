@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use crate::draw::text::person_name;
 use crate::draw::value_spec::{ReferencedKey, ValueSpec};
+use crate::shred::leaf_draws::texts_of;
 use crate::spec::dataset::Leaf;
 use crate::types::literal::int96;
 use crate::types::logical_type::Physical;
@@ -18,7 +19,7 @@ use crate::types::logical_type::Physical;
 pub(crate) enum ValueBuffer {
     Names(Vec<u32>),
     Ids(Vec<u64>),
-    /// Rows of another table, whose keys are UUIDs.
+    /// Rows of another table, whose keys do not tell them.
     Rows {
         seed: u64,
         rows: Vec<u64>,
@@ -95,11 +96,11 @@ impl ValueBuffer {
     pub(crate) fn new(leaf: &Leaf) -> Self {
         match (&leaf.values, leaf.physical) {
             (ValueSpec::PersonName, _) => ValueBuffer::Names(Vec::new()),
-            (ValueSpec::Unique(_), _) => ValueBuffer::Ids(Vec::new()),
-            (ValueSpec::Reference(reference), _) if matches!(reference.key, ReferencedKey::Unique(_)) => {
-                ValueBuffer::Ids(Vec::new())
-            }
-            (_, Physical::Fixed(_)) if leaf.uuid_key().is_some() => {
+            _ if leaf.template().is_some() => ValueBuffer::Ids(Vec::new()),
+            (_, physical)
+                if matches!(leaf.key(), Some(ReferencedKey::Uuid(_) | ReferencedKey::Distinct(_)))
+                    && (leaf.is_operand || physical != Physical::Bytes) =>
+            {
                 ValueBuffer::Rows { seed: 0, rows: Vec::new() }
             }
             (ValueSpec::Choice { .. }, _) => ValueBuffer::Indices(Vec::new()),
@@ -177,11 +178,14 @@ impl ValueBuffer {
                 Some(template) => strings(&mut |i, out| template.render(ids[i], out)),
                 None => ValueBuffer::Bytes(ByteStrings::default()),
             },
-            ValueBuffer::Rows { seed, rows } => {
-                let data =
-                    leaf.uuid_key().map(|key| rows.iter().flat_map(|row| key.uuid(*seed, *row)).collect());
-                ValueBuffer::Fixed { width: 16, data: data.unwrap_or_default() }
-            }
+            ValueBuffer::Rows { seed, rows } => match leaf.key() {
+                Some(ReferencedKey::Uuid(key)) if leaf.physical != Physical::Bytes => {
+                    let data = rows.iter().flat_map(|row| key.uuid(*seed, *row)).collect();
+                    ValueBuffer::Fixed { width: 16, data }
+                }
+                Some(key) => texts_of(key, *seed, rows),
+                None => ValueBuffer::Bytes(ByteStrings::default()),
+            },
             ValueBuffer::Indices(indices) => {
                 let entries = leaf.dictionary();
                 let entry = |i: &u32| entries[*i as usize].as_slice();
@@ -191,17 +195,11 @@ impl ValueBuffer {
                 let each = indices.iter();
                 match leaf.physical {
                     Physical::Boolean => ValueBuffer::Booleans(each.map(|i| entry(i)[0]).collect()),
-                    Physical::Int32 => {
-                        ValueBuffer::Int32(each.map(|i| i32::from_le_bytes(four(i))).collect())
-                    }
-                    Physical::Int64 => {
-                        ValueBuffer::Int64(each.map(|i| i64::from_le_bytes(eight(i))).collect())
-                    }
-                    Physical::Float => {
-                        ValueBuffer::Float(each.map(|i| f32::from_le_bytes(four(i))).collect())
-                    }
+                    Physical::Int32 => ValueBuffer::Int32(each.map(four).map(i32::from_le_bytes).collect()),
+                    Physical::Int64 => ValueBuffer::Int64(each.map(eight).map(i64::from_le_bytes).collect()),
+                    Physical::Float => ValueBuffer::Float(each.map(four).map(f32::from_le_bytes).collect()),
                     Physical::Double => {
-                        ValueBuffer::Double(each.map(|i| f64::from_le_bytes(eight(i))).collect())
+                        ValueBuffer::Double(each.map(eight).map(f64::from_le_bytes).collect())
                     }
                     Physical::Bytes => {
                         let mut out = ByteStrings::default();

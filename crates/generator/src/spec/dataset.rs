@@ -19,7 +19,7 @@ use crate::draw::text::template::Template;
 use crate::draw::value_spec::other_rows::changes::{Changes, Operation};
 use crate::draw::value_spec::other_rows::fan_out::FanOut;
 use crate::draw::value_spec::own::{DrawnNumber, OwnDistribution};
-use crate::draw::value_spec::{Reference, ReferencedKey, UuidKey, ValueSpec};
+use crate::draw::value_spec::{ReferencedKey, ValueSpec};
 use crate::error::{Error, Result};
 use crate::random::weights::Weights;
 use crate::shred::row_maker::RowMaker;
@@ -37,6 +37,7 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("events", include_str!("../../datasets/events.toml")),
     ("devices", include_str!("../../datasets/devices.toml")),
     ("deep", include_str!("../../datasets/deep.toml")),
+    ("hits", include_str!("../../datasets/hits.toml")),
 ];
 
 /// A validated dataset, ready to generate.
@@ -199,20 +200,16 @@ impl Leaf {
 
     /// The template that renders its ids.
     pub(crate) fn template(&self) -> Option<&Template> {
-        match &self.values {
-            ValueSpec::Unique(template) => Some(template),
-            ValueSpec::Reference(reference) => match &reference.key {
-                ReferencedKey::Unique(template) => Some(template),
-                ReferencedKey::Sequence { .. } | ReferencedKey::Distinct(_) | ReferencedKey::Uuid(_) => None,
-            },
+        match (&self.values, self.key()) {
+            (ValueSpec::Unique(template), _) | (_, Some(ReferencedKey::Unique(template))) => Some(template),
             _ => None,
         }
     }
 
-    /// Where the UUIDs that its values refer to come from.
-    pub(crate) fn uuid_key(&self) -> Option<UuidKey> {
+    /// How the keys that its values refer to are computed.
+    pub(crate) fn key(&self) -> Option<&ReferencedKey> {
         match &self.values {
-            ValueSpec::Reference(Reference { key: ReferencedKey::Uuid(key), .. }) => Some(*key),
+            ValueSpec::Reference(reference) => Some(&reference.key),
             _ => None,
         }
     }

@@ -327,7 +327,10 @@ mod tests {
             found.starts_with("no dataset: ") && found.contains(" - contact - give a TOML file"),
             "{found}"
         );
-        assert!(found.ends_with("contacts, orders, events, devices, deep, wide, tpch, tpcds"), "{found}");
+        assert!(
+            found.ends_with("contacts, orders, events, devices, deep, hits, wide, tpch, tpcds"),
+            "{found}"
+        );
         let found = error("contacts", Some(2.0));
         assert!(found.starts_with("a scale for a dataset that has a single table - contacts"), "{found}");
         assert!(error("tpch", None).contains("tpch/lineitem"));

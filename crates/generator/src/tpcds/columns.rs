@@ -13,6 +13,7 @@ use crate::benchmark::columns::{Column, listed_numbers};
 use crate::draw::nulls::Nulls;
 use crate::draw::value_spec::ValueSpec;
 use crate::error::{Error, Result};
+use crate::tpcds::orders::OrderLines;
 use crate::types::logical_type::{LogicalType, Physical};
 
 /// The most values of a dictionary that is known in advance: with more, it takes more bytes than its indices save in a
@@ -81,17 +82,8 @@ fn strings(sample: &dyn Array) -> ValueSpec {
 
 /// The numbers that a column of a large table can have, if they are a range: keys, days, quantities, hundredths.
 fn numbers(table: Table, name: &str, scaling: &Scaling) -> Option<RangeInclusive<i64>> {
-    let is_large = matches!(
-        table,
-        Table::StoreSales
-            | Table::StoreReturns
-            | Table::CatalogSales
-            | Table::CatalogReturns
-            | Table::WebSales
-            | Table::WebReturns
-            | Table::Inventory
-            | Table::CustomerDemographics
-    );
+    let is_large =
+        OrderLines::new(table).is_some() || matches!(table, Table::Inventory | Table::CustomerDemographics);
     let (_, column) = name.split_once('_').filter(|_| is_large)?;
     // Returning and refunded customers, for example, are keys of the same table.
     let to = column.strip_suffix("_sk").map(|key| key.rsplit('_').next().unwrap_or(key));

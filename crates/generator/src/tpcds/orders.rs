@@ -2,7 +2,8 @@
 
 use tpcdsgen::config::Table;
 use tpcdsgen::generator::{
-    CatalogSalesGeneratorColumn, GeneratorColumn, StoreSalesGeneratorColumn, WebSalesGeneratorColumn,
+    CatalogSalesGeneratorColumn as Catalog, GeneratorColumn, StoreSalesGeneratorColumn as Store,
+    WebSalesGeneratorColumn as Web,
 };
 
 use crate::benchmark::rows::Chunk;
@@ -26,11 +27,11 @@ pub(crate) struct OrderLines {
 /// A column of `tpcdsgen`: its number and how many random numbers it has for each order.
 struct Column(u64, usize);
 
-impl Column {
-    fn new(column: &impl GeneratorColumn) -> Self {
-        Column(column.get_global_column_number() as u64, column.get_seeds_per_row() as usize)
-    }
+fn column(column: &impl GeneratorColumn) -> Column {
+    Column(column.get_global_column_number() as u64, column.get_seeds_per_row() as usize)
+}
 
+impl Column {
     /// Its random numbers from order `order` on, counted from 0.
     fn stream(&self, order: u64) -> Stream {
         const SEED: u64 = 19_620_718;
@@ -42,38 +43,22 @@ impl Column {
 impl OrderLines {
     /// The lines of a table of sales or returns.
     pub(crate) fn new(table: Table) -> Option<Self> {
-        use {
-            CatalogSalesGeneratorColumn as Catalog, StoreSalesGeneratorColumn as Store,
-            WebSalesGeneratorColumn as Web,
-        };
-        let lines = |sales, number, (least, most), returned: Column| OrderLines {
-            sales,
-            number,
-            least,
-            most,
-            returned: (table != sales).then_some(returned),
-        };
-        Some(match table {
-            Table::StoreSales | Table::StoreReturns => lines(
-                Table::StoreSales,
-                Column::new(&Store::SsTicketNumber),
-                (8, 16),
-                Column::new(&Store::SrIsReturned),
-            ),
-            Table::CatalogSales | Table::CatalogReturns => lines(
+        let (sales, number, (least, most), returned) = match table {
+            Table::StoreSales | Table::StoreReturns => {
+                (Table::StoreSales, column(&Store::SsTicketNumber), (8, 16), column(&Store::SrIsReturned))
+            }
+            Table::CatalogSales | Table::CatalogReturns => (
                 Table::CatalogSales,
-                Column::new(&Catalog::CsOrderNumber),
+                column(&Catalog::CsOrderNumber),
                 (4, 14),
-                Column::new(&Catalog::CrIsReturned),
+                column(&Catalog::CrIsReturned),
             ),
-            Table::WebSales | Table::WebReturns => lines(
-                Table::WebSales,
-                Column::new(&Web::WsOrderNumber),
-                (8, 16),
-                Column::new(&Web::WrIsReturned),
-            ),
+            Table::WebSales | Table::WebReturns => {
+                (Table::WebSales, column(&Web::WsOrderNumber), (8, 16), column(&Web::WrIsReturned))
+            }
             _ => return None,
-        })
+        };
+        Some(OrderLines { sales, number, least, most, returned: (table != sales).then_some(returned) })
     }
 
     /// About how many rows `orders` orders have.
@@ -95,11 +80,10 @@ impl OrderLines {
                 *count += match &mut returned {
                     None => lines,
                     Some(returned) => {
-                        let rows = (0..lines).filter(|_| returned.remainder(100) < RETURNED).count();
-                        returned.next_row();
-                        rows as u64
+                        (0..lines).filter(|_| returned.remainder(100) < RETURNED).count() as u64
                     }
                 };
+                returned.iter_mut().for_each(Stream::next_row);
             }
             chunk = chunk.next();
         }

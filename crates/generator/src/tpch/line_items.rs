@@ -224,7 +224,7 @@ impl LineItems {
             flag: words(717_419_739, known.return_flags(), &lists.flags),
             instruction: words(1_371_272_478, known.ship_instructions(), &lists.instructions),
             mode: words(675_466_456, known.ship_modes(), &lists.modes),
-            comments: Comments::new(1_095_462_486, 27, MAX_LINES, start),
+            comments: Comments::new(scale, 1_095_462_486, 27, MAX_LINES, start),
         }
     }
 

@@ -48,7 +48,7 @@ impl Orders {
             customer: Keys::new(851_767_375, scale, CUSTOMERS, 1, start),
             priority: WordColumn::new(591_449_447, priorities, &lists.priorities, 1, start),
             clerk: Stream::new(1_171_034_773, 1, start),
-            comments: Comments::new(276_090_261, 49, 1, start),
+            comments: Comments::new(scale, 276_090_261, 49, 1, start),
         }
     }
 

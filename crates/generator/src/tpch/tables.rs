@@ -31,7 +31,12 @@ macro_rules! divided {
             let (part, parts) = (chunk.part(), chunk.division.chunks);
             let generator = $generator::new_with_distributions_and_text_pool;
             let rows = generator($scale, part, parts, known(), &NO_TEXT).iter();
-            Rows { rows, append: $append, changed: $changed, comments: comments($seed, $average, 1, chunk) }
+            Rows {
+                rows,
+                append: $append,
+                changed: $changed,
+                comments: comments($scale, $seed, $average, 1, chunk),
+            }
         })
     };
 }
@@ -39,13 +44,23 @@ macro_rules! divided {
 /// The number of rows of a table, and their maker.
 pub(crate) fn maker(table: &str, scale: f64) -> Maker {
     match table {
-        "region" => even(5, 1, |chunk| {
+        "region" => even(5, 1, move |chunk| {
             let rows = RegionGenerator::new_with_distributions_and_text_pool(known(), &NO_TEXT).iter();
-            Rows { rows, append: region, changed: |_| None, comments: comments(1_500_869_201, 72, 1, chunk) }
+            Rows {
+                rows,
+                append: region,
+                changed: |_| None,
+                comments: comments(scale, 1_500_869_201, 72, 1, chunk),
+            }
         }),
-        "nation" => even(25, 1, |chunk| {
+        "nation" => even(25, 1, move |chunk| {
             let rows = NationGenerator::new_with_distributions_and_text_pool(known(), &NO_TEXT).iter();
-            Rows { rows, append: nation, changed: |_| None, comments: comments(606_179_079, 72, 1, chunk) }
+            Rows {
+                rows,
+                append: nation,
+                changed: |_| None,
+                comments: comments(scale, 606_179_079, 72, 1, chunk),
+            }
         }),
         "supplier" => divided!(SupplierGenerator(scale), supplier, judged, 1_341_315_363, 63),
         "customer" => divided!(CustomerGenerator(scale), customer, |_| None, 1_335_826_707, 73),
@@ -53,7 +68,7 @@ pub(crate) fn maker(table: &str, scale: f64) -> Maker {
         "partsupp" => even(PartGenerator::calculate_row_count(scale, 1, 1), 4, move |chunk| {
             let (part, parts) = (chunk.part(), chunk.division.chunks);
             let rows = PartSuppGenerator::new_with_text_pool(scale, part, parts, &NO_TEXT).iter();
-            let comments = comments(1_961_692_154, 124, 4, chunk);
+            let comments = comments(scale, 1_961_692_154, 124, 4, chunk);
             Rows { rows, append: part_supplier, changed: |_| None, comments }
         }),
         "orders" => even(orders(scale), 1, move |chunk: Chunk| Orders::new(scale, chunk.keys())),
@@ -77,8 +92,8 @@ fn even<R: ChunkRows + 'static>(
     Table::even(Benchmark::TpcH, keys, rows_a_key, open)
 }
 
-fn comments(seed: u64, average: i32, rows_a_key: usize, chunk: Chunk) -> Comments {
-    Comments::new(seed, average, rows_a_key, chunk.keys().start)
+fn comments(scale: f64, seed: u64, average: i32, rows_a_key: usize, chunk: Chunk) -> Comments {
+    Comments::new(scale, seed, average, rows_a_key, chunk.keys().start)
 }
 
 fn known() -> &'static Distributions {

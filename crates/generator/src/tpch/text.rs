@@ -4,7 +4,7 @@
 //! (TPC-H 4.2.2.13 and 4.2.2.14.) All sentences are drawn from one sequence of random numbers, a number for each
 //! word and phrase. Where each block begins in that sequence is listed in `text_blocks.bin`; all else is computed
 //! from the grammar. So threads make different blocks at the same time, and blocks that no comment needs are not
-//! made.
+//! made. At a small scale, whose comments need little of each block, only marks in the text are kept.
 
 use std::sync::{LazyLock, OnceLock};
 
@@ -23,6 +23,10 @@ const BLOCKS: usize = TEXT / BLOCK;
 const OVERLAP: usize = 256;
 /// Room for a sentence: the longest has 148 bytes.
 const SENTENCE: usize = 256;
+/// The bytes from mark to mark; no sentence is as long.
+const STEP: usize = 256;
+/// Below this scale, comments are made from marks.
+const MIN_SCALE: f64 = 0.02;
 /// Bytes that are copied for a word of any length; the longest has 14 and a blank.
 const WORD: usize = 16;
 
@@ -85,17 +89,11 @@ impl Phrases {
         let phrase = |letters: &&str| {
             let mut words: Vec<&'static Words> = Vec::new();
             for letter in letters.chars() {
-                match letter {
-                    'N' => words.push(&VOCABULARY.nouns),
-                    'J' => words.push(&VOCABULARY.adjectives),
-                    'D' => words.push(&VOCABULARY.adverbs),
-                    'V' => words.push(&VOCABULARY.verbs),
-                    'X' => words.push(&VOCABULARY.auxiliaries),
-                    // "J, J N": the comma stands where the blank behind the adjective would.
-                    ',' => {
-                        words.last_mut().into_iter().for_each(|last| *last = &VOCABULARY.listed_adjectives)
-                    }
-                    _ => (),
+                let Some(found) = LETTERS.find(letter).map(|place| &VOCABULARY[place]) else { continue };
+                // "J, J N": the comma stands where the blank behind the adjective would.
+                match words.last_mut().filter(|_| letter == ',') {
+                    Some(last) => *last = found,
+                    None => words.push(found),
                 }
             }
             words
@@ -110,33 +108,25 @@ impl Phrases {
     }
 }
 
-struct Vocabulary {
-    nouns: Words,
-    adjectives: Words,
-    listed_adjectives: Words,
-    adverbs: Words,
-    verbs: Words,
-    auxiliaries: Words,
-    prepositions: Words,
-    terminators: Words,
-}
+/// The letters of [`VOCABULARY`]: nouns, adjectives, listed ones, adverbs, verbs, auxiliaries, prepositions,
+/// terminators.
+const LETTERS: &str = "NJ,DVXPT";
 
-static VOCABULARY: LazyLock<Vocabulary> = LazyLock::new(|| {
+static VOCABULARY: LazyLock<[Words; LETTERS.len()]> = LazyLock::new(|| {
     let known = Distributions::static_default();
-    Vocabulary {
-        nouns: Words::new(known.nouns(), " "),
-        adjectives: Words::new(known.adjectives(), " "),
-        listed_adjectives: Words::new(known.adjectives(), ", "),
-        adverbs: Words::new(known.adverbs(), " "),
-        verbs: Words::new(known.verbs(), " "),
-        auxiliaries: Words::new(known.auxiliaries(), " "),
-        prepositions: Words::new(known.prepositions(), " "),
-        terminators: Words::new(known.terminators(), " "),
-    }
+    [
+        Words::new(known.nouns(), " "),
+        Words::new(known.adjectives(), " "),
+        Words::new(known.adjectives(), ", "),
+        Words::new(known.adverbs(), " "),
+        Words::new(known.verbs(), " "),
+        Words::new(known.auxiliaries(), " "),
+        Words::new(known.prepositions(), " "),
+        Words::new(known.terminators(), " "),
+    ]
 });
 
 struct Grammar {
-    vocabulary: &'static Vocabulary,
     sentences: Words,
     /// The letters of each sentence: noun phrase, verb phrase, preposition, terminator.
     letters: Vec<Vec<u8>>,
@@ -148,7 +138,6 @@ static GRAMMAR: LazyLock<Grammar> = LazyLock::new(|| {
     let known = Distributions::static_default();
     let letters = |sentence: &&str| sentence.bytes().filter(|letter| *letter != b' ').collect();
     Grammar {
-        vocabulary: &VOCABULARY,
         sentences: Words::new(known.grammar(), ""),
         letters: known.grammar().get_values().iter().map(letters).collect(),
         nouns: Phrases::new(known.noun_phrase()),
@@ -160,22 +149,37 @@ impl Grammar {
     /// Writes a sentence at `at`; returns its end.
     #[inline]
     fn sentence(&self, seed: &mut u64, text: &mut [u8], mut at: usize) -> usize {
-        let words = self.vocabulary;
+        let [.., prepositions, terminators] = &*VOCABULARY;
         for letter in &self.letters[self.sentences.draw(seed)] {
             at = match letter {
                 b'N' => self.nouns.write(seed, text, at),
                 b'V' => self.verbs.write(seed, text, at),
                 b'P' => {
-                    at = words.prepositions.write(seed, text, at);
+                    at = prepositions.write(seed, text, at);
                     text[at..at + 4].copy_from_slice(b"the ");
                     self.nouns.write(seed, text, at + 4)
                 }
                 // A terminator takes the place of the blank behind the last word.
-                _ => words.terminators.write(seed, text, at.saturating_sub(1)),
+                _ => terminators.write(seed, text, at.saturating_sub(1)),
             };
         }
         at
     }
+
+    /// Writes whole sentences, at least `wanted` bytes.
+    fn sentences(&self, mut seed: u64, wanted: usize, text: &mut Vec<u8>) {
+        text.resize(wanted + SENTENCE + WORD, 0);
+        let mut at = 0;
+        while at < wanted {
+            at = self.sentence(&mut seed, text, at);
+        }
+    }
+}
+
+/// The random number before a block's first sentence, and how many bytes of it are before the block.
+fn start(index: usize) -> (u64, usize) {
+    let [a, b, c, d, e, f] = STARTS.as_chunks().0[index];
+    (u32::from_le_bytes([a, b, c, d]).into(), u16::from_le_bytes([e, f]).into())
 }
 
 /// A part of the text, and the beginning of the next.
@@ -187,24 +191,15 @@ struct Block {
 }
 
 impl Block {
-    fn make(index: usize) -> Self {
-        let start = &STARTS[6 * index..][..6];
-        let mut seed = u64::from(u32::from_le_bytes([start[0], start[1], start[2], start[3]]));
-        let start = usize::from(u16::from_le_bytes([start[4], start[5]]));
-        let wanted = start + BLOCK + OVERLAP;
-        let mut text = vec![0; wanted + SENTENCE + WORD];
-        let mut at = 0;
-        while at < wanted {
-            at = GRAMMAR.sentence(&mut seed, &mut text, at);
-        }
-        Block { text, start }
-    }
-
     /// A block, made by the first thread that asks for it.
     #[inline]
     fn get(index: usize) -> &'static Block {
         static BLOCKS_MADE: [OnceLock<Block>; BLOCKS] = [const { OnceLock::new() }; BLOCKS];
-        BLOCKS_MADE[index].get_or_init(|| Block::make(index))
+        BLOCKS_MADE[index].get_or_init(|| {
+            let ((seed, start), mut text) = (start(index), Vec::new());
+            GRAMMAR.sentences(seed, start + BLOCK + OVERLAP, &mut text);
+            Block { text, start }
+        })
     }
 }
 
@@ -219,21 +214,53 @@ fn bytes((start, length): Span) -> &'static [u8] {
     &block.text[start..start + length as usize]
 }
 
+/// Sentences of a block: the place of each, and the random number before it.
+fn marks(index: usize) -> &'static [(u32, u32)] {
+    static MARKS: [OnceLock<Vec<(u32, u32)>>; BLOCKS] = [const { OnceLock::new() }; BLOCKS];
+    MARKS[index].get_or_init(|| {
+        let (mut seed, start) = start(index);
+        let (mut at, mut marks, mut text) = (0, Vec::new(), [0; SENTENCE + WORD]);
+        while at < start + BLOCK {
+            if at / STEP >= marks.len() {
+                marks.push((at as u32, seed as u32));
+            }
+            at += GRAMMAR.sentence(&mut seed, &mut text, 0);
+        }
+        marks
+    })
+}
+
+/// Appends the bytes of a comment, without its block.
+fn append_made((first, length): Span, text: &mut Vec<u8>, out: &mut Vec<u8>) {
+    let index = first as usize / BLOCK;
+    let (place, length) = (start(index).1 + first as usize % BLOCK, length as usize);
+    // The mark of this step may be behind the place; the one before is not.
+    let (marks, step) = (marks(index), place / STEP);
+    let is_behind = marks.get(step).is_none_or(|(at, _)| *at as usize > place);
+    let (at, seed) = marks[step - usize::from(is_behind)];
+    let skipped = place - at as usize;
+    GRAMMAR.sentences(seed.into(), skipped + length, text);
+    out.extend_from_slice(&text[skipped..][..length]);
+}
+
 /// The comments of a table: pieces of the text, drawn from a stream.
 #[derive(Clone, Debug)]
 pub(crate) struct Comments {
     stream: Stream,
     shortest: u64,
     longest: u64,
+    /// Whether they are so few that blocks do not pay.
+    few: bool,
     spans: Vec<Span>,
 }
 
 impl Comments {
-    /// The comments of a table whose keys have up to `rows_a_key` rows each, from key `key` on, counted from 0.
-    pub(crate) fn new(seed: u64, average: i32, rows_a_key: usize, key: u64) -> Self {
+    /// The comments of a table at `scale` whose keys have up to `rows_a_key` rows each, from key `key` on, counted from 0.
+    pub(crate) fn new(scale: f64, seed: u64, average: i32, rows_a_key: usize, key: u64) -> Self {
         let length = |factor: f64| (f64::from(average) * factor) as u64;
         let stream = Stream::new(seed, 2 * rows_a_key, key);
-        Comments { stream, shortest: length(0.4), longest: length(1.6), spans: Vec::new() }
+        let few = scale < MIN_SCALE;
+        Comments { stream, shortest: length(0.4), longest: length(1.6), few, spans: Vec::new() }
     }
 
     /// Draws the next comment.
@@ -255,8 +282,12 @@ impl Comments {
     pub(crate) fn append(&mut self, leaf: &mut LeafBuffer) {
         if let ValueBuffer::Bytes(strings) = &mut leaf.values {
             strings.data.reserve(self.spans.len() * self.longest as usize);
+            let mut text = Vec::new();
             for span in &self.spans {
-                strings.data.extend_from_slice(bytes(*span));
+                match self.few {
+                    true => append_made(*span, &mut text, &mut strings.data),
+                    false => strings.data.extend_from_slice(bytes(*span)),
+                }
                 strings.push_end();
             }
         }
@@ -309,6 +340,15 @@ mod tests {
             let end = TEXT.min(start + BLOCK + OVERLAP);
             let ours = &block.text[block.start..][..end - start];
             assert!(ours == theirs.text(start as i32, end as i32).as_bytes(), "block {index} differs");
+            let mut made = Vec::new();
+            for (place, length) in
+                [(0, 1), (index * 211 % BLOCK, 198), (BLOCK - 1, 198.min(end - start - BLOCK + 1))]
+            {
+                let span = ((start + place) as u32, length as u32);
+                made.clear();
+                append_made(span, &mut Vec::new(), &mut made);
+                assert!(made == bytes(span), "the comment at {place} of block {index} differs");
+            }
         }
     }
 }

@@ -15,9 +15,9 @@ use crate::screen::console::Console;
 #[group(skip)]
 #[command(next_help_heading = "Dataset")]
 pub(crate) struct DatasetArgs {
-    /// A built-in dataset: contacts, orders, events, devices, deep, wide, wide:N, wide:N:string. Or a table of
-    /// TPC-H or TPC-DS: tpch/lineitem, tpcds/store_sales and so on; tpch and tpcds make all. Or a dataset spec, which
-    /// is a TOML file; SPEC/TABLE makes one of several tables.
+    /// A built-in dataset: contacts, orders, events, devices, deep, hits, wide, wide:N, wide:N:string. Or a table
+    /// of TPC-H or TPC-DS: tpch/lineitem, tpcds/store_sales and so on; tpch and tpcds make all. Or a dataset spec,
+    /// which is a TOML file; SPEC/TABLE makes one of several tables.
     #[arg(required_unless_present_any = ["schema", "like"], help_heading = None)]
     pub dataset: Option<String>,
     /// Take the columns of a Parquet, Arrow, JSON or CSV file, or of the Parquet files in a directory or that

@@ -75,12 +75,8 @@ pub(super) fn column<'a>(
             binary_column(*operator, left, column(right, fields, random, n)?)
         }
         Term::Length(text) => {
-            let mut none = Sequence::new(0);
-            let lengths = (0..n).map(|at| {
-                let random = random.get_mut(at).unwrap_or(&mut none);
-                text.length(Row { fields, at }, random).ok()
-            });
-            of_one_kind(lengths.collect::<Option<Vec<_>>>()?.into_iter())
+            let lengths = one_by_one(fields, random, n, |row, random| text.length(row, random).ok());
+            of_one_kind(lengths?.into_iter())
         }
         Term::If(condition, yes, no) => chosen_column(condition, (yes, no), fields, random, n),
         Term::Call(function, arguments) => {
@@ -92,6 +88,17 @@ pub(super) fn column<'a>(
             call_column(*function, first, second, random)
         }
     }
+}
+
+/// What `of` finds for each of `n` rows; `None` if it finds nothing for one.
+pub(super) fn one_by_one<T>(
+    fields: &[Values],
+    random: &mut [Sequence],
+    n: usize,
+    mut of: impl FnMut(Row<'_>, &mut Sequence) -> Option<T>,
+) -> Option<Vec<T>> {
+    let mut none = Sequence::new(0);
+    (0..n).map(|at| of(Row { fields, at }, random.get_mut(at).unwrap_or(&mut none))).collect()
 }
 
 /// Runs `part` on the operands and generators at `places` alone.

@@ -103,12 +103,7 @@ impl Condition {
                 Some(compared(*comparison, &a, &b, n))
             }
             Condition::Field(_) | Condition::Texts(..) => {
-                let mut none = Sequence::new(0);
-                let held = (0..n).map(|at| {
-                    let random = random.get_mut(at).unwrap_or(&mut none);
-                    self.holds(Row { fields, at }, random).ok()
-                });
-                held.collect()
+                columns::one_by_one(fields, random, n, |row, random| self.holds(row, random).ok())
             }
             Condition::Not(of) => {
                 let mut held = of.column(fields, random, n)?;

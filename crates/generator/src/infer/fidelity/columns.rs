@@ -33,7 +33,8 @@ pub struct ColumnFidelity {
     /// `total variation` of the values, of the `frequencies` of values that were made up, or
     /// `Kolmogorov-Smirnov` of the values, or of the `lengths` of strings, bytes and lists. Of many different strings, the
     /// greatest of the distances of their `lengths`, of their `characters` by class, and of the shares of `frequent
-    /// strings` (total variation). Of structs the distance of their `nulls`; 1 for columns of `other types`.
+    /// strings` (total variation). Of structs the distance of their `nulls`; 1 for columns of `other types`. `no values`, if neither has some, is
+    /// not kept.
     pub measure: &'static str,
     /// The distance by this measure, from 0 to 1.
     pub distance: f64,
@@ -81,6 +82,11 @@ pub(super) fn compare_fields(
     not_compared: &mut Vec<String>,
 ) -> usize {
     let nulls = [a.nulls_share(), b.nulls_share()];
+    if a.slots + b.slots == 0 {
+        not_compared.push(format!("{path}: no values"));
+        out.push(ColumnFidelity { is_kept: false, ..ColumnFidelity::new(path, ("no values", 0.0), nulls) });
+        return 0;
+    }
     match (&a.kind, &b.kind) {
         (InferredKind::Struct(_), InferredKind::Struct(_)) => {
             let distance = ("nulls", (nulls[0] - nulls[1]).abs());
@@ -347,6 +353,9 @@ fn ranked(counts: &HashMap<String, u64>) -> HashMap<String, u64> {
 }
 
 fn total_variation<K: Eq + Hash>(a: &HashMap<K, u64>, b: &HashMap<K, u64>) -> f64 {
+    if a.is_empty() != b.is_empty() {
+        return 1.0;
+    }
     let total = |counts: &HashMap<K, u64>| counts.values().sum::<u64>().max(1) as f64;
     let share =
         |counts: &HashMap<K, u64>, key: &K, total: f64| counts.get(key).map_or(0.0, |n| *n as f64 / total);

@@ -50,6 +50,25 @@ fn record(names: &[&str], nulls: usize) -> ArrayRef {
 }
 
 #[test]
+fn what_has_no_values_is_not_kept_and_the_farthest_from_some() {
+    let none = || -> Vec<(&str, ArrayRef)> {
+        vec![
+            ("n", Arc::new(Int64Array::from_iter_values([]))),
+            ("s", Arc::new(StringArray::from_iter_values([""; 0]))),
+        ]
+    };
+    let nothing = compared(none(), none());
+    assert_eq!(nothing.kept.columns, [0, 2]);
+    for column in ["n: no values", "s: no values"] {
+        assert!(nothing.not_compared.iter().any(|found| found == column), "{:?}", nothing.not_compared);
+    }
+    let some = || vec![("n", numbers(|row| Some(row % 7))), ("s", texts(|row| format!("k{}", row % 7)))];
+    for found in [compared(some(), none()), compared(none(), some())] {
+        assert!(found.columns.iter().all(|column| column.distance == 1.0), "{:?}", found.columns);
+    }
+}
+
+#[test]
 fn a_struct_that_is_never_null_is_not_like_one_that_often_is() {
     let fidelity = compared(vec![("s", record(&["a"], 2))], vec![("s", record(&["a"], ROWS + 1))]);
     let lost: Vec<&str> =

@@ -14,7 +14,7 @@ use crate::infer::notation::{
 use crate::infer::sample::leaf_sample::{LeafSample, real_runs, whole_runs};
 use crate::infer::sample::numbered::{Values, Word};
 use crate::infer::values::known::{Counted, Known};
-use crate::infer::values::quantiles::{ATOM, Beyond, Described, described};
+use crate::infer::values::quantiles::{Beyond, Described, described, is_atom};
 
 /// The most distinct values to list before known distributions are tried.
 const FEW: usize = 50;
@@ -356,7 +356,7 @@ fn coarsest<V: Copy>(
     n: u64,
     is_multiple: &dyn Fn(V, V) -> bool,
 ) -> Option<(V, f64)> {
-    let rare: Vec<(V, u64)> = runs.iter().copied().filter(|run| run.1 * ATOM < n).collect();
+    let rare: Vec<(V, u64)> = runs.iter().copied().filter(|run| !is_atom(run.1, n)).collect();
     let total: u64 = rare.iter().map(|run| run.1).sum();
     let share = |step: V| {
         let multiples: u64 = rare.iter().filter(|(v, _)| is_multiple(*v, step)).map(|(_, n)| n).sum();
@@ -394,25 +394,20 @@ fn usual_size(runs: &[(f64, u64)]) -> f64 {
 
 fn known_values(known: &Known, number: &dyn Fn(f64) -> String, (low, high): &(String, String)) -> String {
     let bounds = format!("min = {low}, max = {high}");
-    match known {
-        Known::Uniform => format!("{{ uniform = {{ {bounds} }} }}"),
+    let (name, parameters) = match known {
+        Known::Uniform => ("uniform", bounds),
         Known::Normal { mean, stddev } => {
-            format!("{{ normal = {{ mean = {}, stddev = {}, {bounds} }} }}", number(*mean), number(*stddev))
+            ("normal", format!("mean = {}, stddev = {}, {bounds}", number(*mean), number(*stddev)))
         }
         Known::LogNormal { median, sigma } => {
-            format!(
-                "{{ lognormal = {{ median = {}, sigma = {}, {bounds} }} }}",
-                number(*median),
-                rounded(*sigma)
-            )
+            ("lognormal", format!("median = {}, sigma = {}, {bounds}", number(*median), rounded(*sigma)))
         }
-        Known::Exponential { mean } => {
-            format!("{{ exponential = {{ mean = {}, {bounds} }} }}", number(*mean))
-        }
-        Known::Poisson { mean } => format!("{{ poisson = {{ mean = {}, {bounds} }} }}", number(*mean)),
-        Known::Geometric { p } => format!("{{ geometric = {{ p = {}, {bounds} }} }}", digits(*p, 9)),
-        Known::Zipf { n, s } => format!("{{ zipf = {{ n = {n}, s = {} }} }}", rounded(*s)),
-    }
+        Known::Exponential { mean } => ("exponential", format!("mean = {}, {bounds}", number(*mean))),
+        Known::Poisson { mean } => ("poisson", format!("mean = {}, {bounds}", number(*mean))),
+        Known::Geometric { p } => ("geometric", format!("p = {}, {bounds}", digits(*p, 9))),
+        Known::Zipf { n, s } => ("zipf", format!("n = {n}, s = {}", rounded(*s))),
+    };
+    format!("{{ {name} = {{ {parameters} }} }}")
 }
 
 /// The values with the bounds that the sample missed, which are as `rare` as one value in all.

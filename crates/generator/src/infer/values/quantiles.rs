@@ -1,7 +1,9 @@
 //! Describes a sample of numbers by its quantiles and by the values that are frequent on their own.
 
-/// A value is an atom if at least one of this many values equals it.
-pub(crate) const ATOM: u64 = 500;
+/// Whether a value that `count` of `n` values equal is frequent. One that does not repeat is not, however few there are.
+pub(crate) fn is_atom(count: u64, n: u64) -> bool {
+    count > 1 && count * 500 >= n
+}
 
 /// The shares of values at which quantiles are taken, besides every half percent: the tails have more.
 const TAILS: [f64; 6] = [0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.0035];
@@ -31,20 +33,17 @@ pub(crate) fn described<V: Copy + PartialOrd>(
     zero: V,
     beyond: Option<Beyond<V>>,
 ) -> Described<V> {
-    let is_atom = |count: u64| count * ATOM >= n;
-    let atoms: Vec<(V, f64)> =
-        runs.iter().filter(|run| is_atom(run.1)).map(|(v, count)| (*v, *count as f64 / n as f64)).collect();
-    let rest: Vec<(V, u64)> = runs.iter().copied().filter(|run| !is_atom(run.1)).collect();
+    let (atoms, rest): (Vec<(V, u64)>, Vec<(V, u64)>) =
+        runs.iter().copied().partition(|run| is_atom(run.1, n));
+    let mut atoms: Vec<(V, f64)> = atoms.iter().map(|(v, count)| (*v, *count as f64 / n as f64)).collect();
     let mut points = points(&rest, zero);
     if let Some(beyond) = beyond {
         widen(&mut points, beyond);
     }
     // A single other value has no piece.
     if let [(_, only)] = points[..] {
-        let share = rest.iter().map(|run| run.1).sum::<u64>() as f64 / n as f64;
-        let mut atoms = atoms;
-        atoms.push((only, share));
-        return Described { atoms, points: Vec::new() };
+        atoms.push((only, rest.iter().map(|run| run.1).sum::<u64>() as f64 / n as f64));
+        points.clear();
     }
     Described { atoms, points }
 }
@@ -78,12 +77,8 @@ fn points<V: Copy + PartialOrd>(runs: &[(V, u64)], zero: V) -> Vec<(f64, V)> {
         }
         points.push((1.0, *greatest));
     }
-    points.dedup_by(|b, a| a.1 == b.1 && points_equal(a.0, b.0));
+    points.dedup_by(|b, a| a.1 == b.1 && (a.0 - b.0).abs() < f64::EPSILON);
     points
-}
-
-fn points_equal(a: f64, b: f64) -> bool {
-    (a - b).abs() < f64::EPSILON
 }
 
 /// Extends the quantiles to values outside of the sample, which are as rare as one value in all.
@@ -119,6 +114,14 @@ mod tests {
         assert!((zero.0 - 13.0 / 513.0).abs() < 1e-12, "{described:?}");
         assert_eq!(described.points.last(), Some(&(1.0, 509)));
         assert_eq!(described.points.first(), Some(&(0.0, -130)));
+    }
+
+    #[test]
+    fn few_values_that_do_not_repeat_are_no_atoms() {
+        let runs: Vec<(i64, u64)> = (1..40).map(|v| (v * v, 1)).chain([(2000, 2)]).collect();
+        let described = described(&runs, 41, 0, None);
+        assert_eq!(described.atoms, [(2000, 2.0 / 41.0)]);
+        assert_eq!((described.points[0], described.points.last()), ((0.0, 1), Some(&(1.0, 1521))));
     }
 
     #[test]

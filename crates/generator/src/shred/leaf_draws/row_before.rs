@@ -25,7 +25,7 @@ impl Leaf {
             let is_first = child.is_none_or(|child| child.number == 0);
             let operands = self.values.operands().iter().zip(draws.operands);
             let here = operands.map(|(operand, values)| match (operand.row, i.checked_sub(1)) {
-                (OperandRow::Own, _) => values.at(&[i as u32]),
+                (OperandRow::Own | OperandRow::Referred, _) => values.at(&[i as u32]),
                 (OperandRow::IsFirst, _) => Values::Numbers(Numbers::Whole(vec![is_first.into()])),
                 (OperandRow::Before, _) if operand.leaf == self.index => own.clone(),
                 (OperandRow::Before, Some(before)) => values.at(&[before as u32]),

@@ -9,7 +9,7 @@ use crate::draw::value_spec::other_rows::fan_out::FanOut;
 use crate::draw::value_spec::other_rows::of_children::Elements;
 use crate::draw::value_spec::other_rows::other_column::Referring;
 use crate::draw::value_spec::reader::FoundKey;
-use crate::draw::value_spec::{ReferencedKey, UuidKey};
+use crate::draw::value_spec::{ReferencedKey, UuidKey, ValueSpec};
 use crate::error::{Complaint, Error};
 use crate::spec::dataset::{Dataset, Levels};
 use crate::spec::reader::needed::Only;
@@ -69,7 +69,7 @@ impl Scope<'_> {
         let operand = self.earlier(name)?;
         let refers =
             self.leaves.iter().find(|seen| seen.index == operand.leaf).and_then(|seen| seen.refers.clone());
-        let advice = "name an earlier field with `ref` values, or with the key of the parent";
+        let advice = "name an earlier field with `ref` values; for a column of the parent, write `parent = \"COLUMN\"`";
         let refers =
             refers.ok_or_else(|| (format!("{name} does not refer to a table"), advice.to_owned()))?;
         Ok((operand, refers))
@@ -187,8 +187,9 @@ pub(super) fn key(
     let mut found = None;
     referenced.each_leaf(&mut |other, leaf| {
         if other.path == field && other.levels == Levels::default() {
-            let uuid = UuidKey { salt: referenced.salt, draws: other.value_draws };
-            found = ReferencedKey::of_field(&leaf.values, uuid);
+            let uuid = || UuidKey { salt: referenced.salt, draws: other.value_draws };
+            let is_uuid = matches!(leaf.values, ValueSpec::Uuid);
+            found = ReferencedKey::new(&leaf.values).or_else(|| is_uuid.then(|| ReferencedKey::Uuid(uuid())));
         }
     });
     found.map(|key| (key, referenced.rows)).ok_or_else(missing)

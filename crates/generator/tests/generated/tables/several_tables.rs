@@ -279,7 +279,11 @@ rows = 9_000
 fields = [
   { name = "customer", type = "uuid", nulls = 0.2, values.ref = { to = "customers.id", s = 1, shuffled = true } },
   { name = "country", type = "string", nulls = 0.1, values.lookup = { by = "customer", column = "country" } },
-  { name = "token", type = "string", values.ref = "customers.token" },
+  { name = "token", type = "string", nulls = 0.1, values.ref = "customers.token" },
+  { name = "code", type = "string", values.ref = { to = "customers.code", s = 1, shuffled = true } },
+  { name = "by_token", type = "string", nulls = 0, values.lookup = { by = "token", column = "country" } },
+  { name = "by_code", type = "string", values.lookup = { by = "code", column = "country" } },
+  { name = "initial", type = "string", values.expression = "substring(code, 1, 1)" },
   { name = "lost", type = "uuid", values.ref = { to = "customers.id", orphans = 0.25 } },
   { name = "friends", type = "list", length.constant = 2, element = { type = "uuid", values.ref = "customers.id" } },
 ]
@@ -289,6 +293,7 @@ rows = 3_000
 fields = [
   { name = "id", type = "uuid", values = "uuid" },
   { name = "token", type = "string", values = "uuid" },
+  { name = "code", type = "string", values.pattern = { unique = { "[A-Z]{3}" = 2, "[a-z][0-9]{3}" = 1 } } },
   { name = "country", type = "string", values.pattern = "[A-Z]{2}[0-9]{6}" },
   { name = "referrer", type = "uuid", nulls = 0.5, values.ref = "customers.id" },
 ]
@@ -324,8 +329,15 @@ fn uuids_are_keys_that_references_and_look_ups_use() {
     let known = ids(&visits, "lost").iter().filter(|id| is_known(id)).count();
     assert!((6_500..7_000).contains(&known), "{known}");
     assert!(ids(&customers, "referrer").iter().all(|id| id.is_none() || is_known(id)));
-    let tokens: Vec<_> = strings(&customers, "token");
-    assert!(strings(&visits, "token").iter().all(|token| tokens.contains(token)));
+    for (key, looked_up) in [("token", "by_token"), ("code", "by_code")] {
+        let countries: HashMap<_, _> =
+            strings(&customers, key).into_iter().zip(strings(&customers, "country")).collect();
+        for (key, country) in strings(&visits, key).into_iter().zip(strings(&visits, looked_up)) {
+            assert_eq!(country, key.clone().and_then(|_| countries[&key].clone()), "{key:?}");
+        }
+    }
+    let initials = strings(&visits, "code").into_iter().map(|code| code.map(|code| code[..1].to_owned()));
+    assert!(initials.eq(strings(&visits, "initial")));
     let friends = visits.column_by_name("friends").unwrap().as_list::<i32>().values().clone();
     assert!(friends.as_fixed_size_binary().iter().all(|id| is_known(&id.map(<[u8]>::to_vec))));
     // A range of rows alone equals the same range of the whole table.

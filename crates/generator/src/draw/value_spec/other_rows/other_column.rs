@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::draw::expression::{Operand, Reach, Values};
+use crate::draw::expression::{Operand, OperandRow, Reach, Values};
 use crate::draw::value_spec::other_rows::arrivals::Arrivals;
 use crate::draw::value_spec::other_rows::changes::Changes;
 use crate::draw::value_spec::other_rows::fan_out::FanOut;
@@ -85,6 +85,7 @@ impl ValueSpec {
             ValueSpec::OtherColumn(OtherColumn { of: RowOf::Parent(fan_out), dataset, leaf, .. }) => {
                 let (_, leaf) = dataset.leaf(*leaf)?;
                 let key = ReferencedKey::new(&leaf.values)?;
+                (!matches!(key, ReferencedKey::Distinct(_))).then_some(())?;
                 Some(Referring { table: fan_out.parent.clone(), key, has_orphans: false })
             }
             _ => None,
@@ -95,24 +96,24 @@ impl ValueSpec {
 impl ReferencedKey {
     /// The row with key `i` of `keys`; `None` if no row has it.
     pub(crate) fn row(&self, keys: &Values, i: usize) -> Option<u64> {
+        let whole = || match keys {
+            Values::Numbers(numbers) => match numbers.get(i)? {
+                Number::Whole(n) => Some(n),
+                Number::Real(_) => None,
+            },
+            Values::Texts(_) => None,
+        };
         match (self, keys) {
-            (ReferencedKey::Sequence { start, step }, Values::Numbers(numbers)) => {
-                let key = match numbers.get(i)? {
-                    Number::Whole(n) => n,
-                    Number::Real(_) => return None,
-                };
-                let offset = key.checked_sub(*start)?;
+            (ReferencedKey::Sequence { start, step }, _) => {
+                let offset = whole()?.checked_sub(*start)?;
                 let row = offset.checked_div(*step)?;
                 (row.checked_mul(*step)? == offset).then_some(())?;
                 u64::try_from(row).ok()
             }
             (ReferencedKey::Unique(template), Values::Texts(texts)) => template.id(texts.get(i)),
-            // For UUID keys the field's buffer holds the row numbers.
-            (ReferencedKey::Uuid(_), Values::Numbers(numbers)) => match numbers.get(i)? {
-                Number::Whole(row) => u64::try_from(row).ok(),
-                Number::Real(_) => None,
-            },
-            _ => None,
+            (ReferencedKey::Unique(_), _) => None,
+            // Operands of these are the row numbers.
+            (ReferencedKey::Uuid(_) | ReferencedKey::Distinct(_), _) => u64::try_from(whole()?).ok(),
         }
     }
 }
@@ -131,19 +132,15 @@ pub(crate) fn lookup(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Resul
         let what = format!("a look-up by {name}, of whose keys some are of no row of {}", referring.table);
         return Err(by.error(what, "leave out `orphans` of the reference, or the look-up"));
     }
-    if matches!(referring.key, ReferencedKey::Distinct(_)) {
-        let what = format!("a look-up by {name}, whose keys match patterns");
-        return Err(by.error(what, "give the key `unique` values with {id}"));
-    }
-    if matches!(referring.key, ReferencedKey::Uuid(_)) && operand.kind.is_text() {
-        let what = format!("a look-up by {name}, which has UUIDs as strings");
-        return Err(by.error(what, "give the field the type uuid"));
-    }
     if let ReferencedKey::Sequence { step: 0, .. } = referring.key {
         let what = format!("all rows of {} have the same key", referring.table);
         return Err(by.error(what, "use a sequence with another `step`"));
     }
-    let of = RowOf::Key { operand: [operand], key: referring.key };
+    let row = match referring.key {
+        ReferencedKey::Uuid(_) | ReferencedKey::Distinct(_) => OperandRow::Referred,
+        ReferencedKey::Sequence { .. } | ReferencedKey::Unique(_) => operand.row,
+    };
+    let of = RowOf::Key { operand: [Operand { row, ..operand }], key: referring.key };
     let column = column_of(of, dataset, column, around.kind);
     column.map(ValueSpec::OtherColumn).map_err(|complaint| node.complain(complaint))
 }
