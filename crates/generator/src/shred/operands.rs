@@ -50,7 +50,7 @@ impl OperandValues {
         self.values.len().checked_sub(1).map_or_else(Values::default, |last| self.values.at(&[last as u32]))
     }
 
-    fn of(&self, operand: &Operand) -> &Values {
+    fn read_by(&self, operand: &Operand) -> &Values {
         if operand.row == OperandRow::Referred { &self.rows } else { &self.values }
     }
 
@@ -145,7 +145,7 @@ pub(crate) fn operands(
     let same_entries = wanted.iter().all(|operand| operand.repetition >= list_level);
     let without_nulls = values.iter().all(|values| values.places.is_empty());
     if same_entries && without_nulls && definition.iter().all(|d| *d == level) {
-        out.extend(wanted.iter().zip(&values).map(|(operand, values)| values.of(operand).clone()));
+        out.extend(wanted.iter().zip(&values).map(|(operand, values)| values.read_by(operand).clone()));
         return repetition.len();
     }
     // For each operand, its entry that belongs to the current entry.
@@ -175,7 +175,7 @@ pub(crate) fn operands(
         }
     }
     let found = wanted.iter().zip(&values).zip(&places);
-    out.extend(found.map(|((operand, values), places)| values.of(operand).at(places)));
+    out.extend(found.map(|((operand, values), places)| values.read_by(operand).at(places)));
     there
 }
 
