@@ -33,8 +33,7 @@ pub(crate) fn described<V: Copy + PartialOrd>(
     zero: V,
     beyond: Option<Beyond<V>>,
 ) -> Described<V> {
-    let (atoms, rest): (Vec<(V, u64)>, Vec<(V, u64)>) =
-        runs.iter().copied().partition(|run| is_atom(run.1, n));
+    let (atoms, rest): (Vec<_>, Vec<_>) = runs.iter().copied().partition(|run| is_atom(run.1, n));
     let mut atoms: Vec<(V, f64)> = atoms.iter().map(|(v, count)| (*v, *count as f64 / n as f64)).collect();
     let mut points = points(&rest, zero);
     if let Some(beyond) = beyond {
