@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use sawmill_loader::{LoadOptions, Target, and_more_files};
-use sawmill_source::{Kind, Source, SourceFile};
+use sawmill_loader::{LoadOptions, and_more_files};
+use sawmill_source::{Control, Kind, Source, SourceFile};
 
 use super::TableLoad;
 use crate::arguments::inputs::Inputs;
@@ -25,14 +25,22 @@ impl TableLoad {
         if !appends || self.again || self.ddl || self.nested.makes_tables() {
             return Ok(HashSet::new());
         }
-        let is_silent = |kind| matches!(kind, Kind::Connection | Kind::Server);
-        let loaded = interrupt::during(|control| match target {
-            Destination::Postgres(postgres) => postgres.loaded_files(source, options, control),
-            Destination::CrateDb(crate_db) => crate_db.loaded_files(source, options, control),
-        });
-        match loaded {
-            Err(error) if is_silent(error.kind()) && self.is_planned_alone() => Ok(HashSet::new()),
-            loaded => loaded,
+        self.asked(|control| target.as_target().loaded_files(source, options, control))
+    }
+
+    /// The target's answer. A plan that needs no server takes silence for an empty answer. CrateDB that does not answer is
+    /// an error of the server.
+    pub(super) fn asked<T: Default>(
+        &self,
+        ask: impl FnOnce(&Control<'_>) -> sawmill_source::Result<T>,
+    ) -> sawmill_source::Result<T> {
+        match interrupt::during(ask) {
+            Err(error)
+                if matches!(error.kind(), Kind::Connection | Kind::Server) && self.is_planned_alone() =>
+            {
+                Ok(T::default())
+            }
+            answer => answer,
         }
     }
 

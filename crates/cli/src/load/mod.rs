@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use sawmill_loader::{Arrange, LoadArranged, LoadOptions, LoadReport, Part, Share, Target, load_in_order};
 use sawmill_profile::{PhaseReport, Profile};
-use sawmill_source::{Addressed, ByRow, Kind, Order, OrderedRows, Source};
+use sawmill_source::{Addressed, ByRow, Order, OrderedRows, Source};
 
 use crate::arguments::crate_options::CrateArgs;
 use crate::arguments::given::Given;
@@ -447,16 +447,7 @@ impl TableLoad {
         if self.mode != ModeArg::Auto || self.ddl || self.nested.makes_tables() {
             return Ok(false);
         }
-        let is_silent = |kind| matches!(kind, Kind::Connection | Kind::Server);
-        let adds = interrupt::during(|control| match target {
-            Destination::Postgres(postgres) => postgres.adds_files(source, options, control),
-            Destination::CrateDb(crate_db) => crate_db.adds_files(source, options, control),
-        });
-        match adds {
-            // A new table is planned without its server. CrateDB that does not answer is an error of the server.
-            Err(error) if is_silent(error.kind()) && self.is_planned_alone() => Ok(false),
-            adds => Ok(adds?),
-        }
+        Ok(self.asked(|control| target.as_target().adds_files(source, options, control))?)
     }
 
     /// Whether this is a plan that needs no server.

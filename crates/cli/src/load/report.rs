@@ -167,8 +167,6 @@ fn summary(
             phases::bytes(report.bytes_read),
             format_byte_rate(rate)
         );
-    }
-    if report.rows_loaded > 0 {
         out += &peaks(maxima, phase.wall);
     }
     let bottleneck = limit::of_load(&phase.threads, report.server_waits.as_ref());

@@ -196,13 +196,10 @@ fn oid(
     table: &str,
     given_up: &mut dyn FnMut() -> bool,
 ) -> Result<Option<String>> {
-    let sql = format!("SELECT to_regclass({})::oid", literal(&statements::quoted(table)));
+    let name = statements::quoted(table).replace('\'', "''");
+    let sql = format!("SELECT to_regclass('{name}')::oid");
     let rows = connection.ask(&sql, given_up)?;
     Ok(rows.into_iter().flatten().next().flatten())
-}
-
-fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
 }
 
 /// Inserts the rows that the tables have before the run.

@@ -89,14 +89,11 @@ pub(super) fn measure(
         }
     })?;
     if measurement.once.is_none() {
-        let version = match destination(args, url, &name.to_string())? {
-            Destination::CrateDb(crate_db) => {
-                interrupt::despite(|control| Ok(crate_db.server_version(control)?))?
-            }
-            Destination::Postgres(postgres) => {
-                interrupt::despite(|control| Ok(postgres.server_version(control)?))?
-            }
-        };
+        let destination = destination(args, url, &name.to_string())?;
+        let version = interrupt::despite(|control| match &destination {
+            Destination::CrateDb(crate_db) => Ok(crate_db.server_version(control)?),
+            Destination::Postgres(postgres) => Ok(postgres.server_version(control)?),
+        })?;
         measured.versions.insert(product.to_owned(), version);
     }
     Ok(measured)

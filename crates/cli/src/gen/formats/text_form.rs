@@ -64,15 +64,7 @@ pub(super) fn text_schema(schema: &Schema) -> SchemaRef {
 pub(crate) fn text_batch(batch: &RecordBatch) -> Result<RecordBatch, NoText> {
     let columns = batch.columns().iter().zip(batch.schema_ref().fields());
     let columns = columns.map(|(column, field)| {
-        text_array(field, column).map_err(|error| match error {
-            NoText::Value { column, row, what } if column.is_empty() => {
-                NoText::Value { column: field.name().clone(), row, what }
-            }
-            NoText::Value { column, row, what } => {
-                NoText::Value { column: format!("{}.{column}", field.name()), row, what }
-            }
-            error => error,
-        })
+        text_array(field, column).map_err(|error| within(error, field.name(), |row| row))
     });
     let columns = columns.collect::<Result<Vec<_>, _>>()?;
     Ok(RecordBatch::try_new(text_schema(batch.schema_ref()), columns)?)
@@ -193,7 +185,7 @@ fn text_leaf(field: &FieldRef, array: &ArrayRef) -> Result<ArrayRef, NoText> {
     }
 }
 
-/// The error of an inner array, with the slot of the outer array that `slot` computes.
+/// The error of an inner array or a column, with the slot of the outer array that `slot` computes.
 fn within(error: NoText, name: &str, slot: impl Fn(usize) -> usize) -> NoText {
     match error {
         NoText::Value { column, row, what } => {
@@ -288,14 +280,7 @@ fn interval(bytes: &[u8]) -> String {
 
 /// A UUID in 8-4-4-4-12 digits.
 fn uuid(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut out = String::with_capacity(36);
-    for (i, byte) in bytes.iter().enumerate() {
-        if matches!(i, 4 | 6 | 8 | 10) {
-            out.push('-');
-        }
-        out.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        out.push(char::from(DIGITS[usize::from(byte & 15)]));
-    }
-    out
+    let mut out = Vec::with_capacity(36);
+    sawmill_pgcopy::write_uuid(bytes, &mut out);
+    String::from_utf8(out).unwrap_or_default()
 }
