@@ -33,6 +33,8 @@ pub struct CheckedPages {
     pub largest: LargestPages,
     /// Corrected headers.
     pub restated: CorrectedHeaders,
+    /// Where data pages begin, and how many rows the pages before have, as far as levels tell; and the same of the end.
+    pub starts: Vec<(u64, u64)>,
 }
 
 /// Where the headers of pages are that state more rows than the page has, or that it is not compressed, and headers of
@@ -75,7 +77,7 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
     let (mut data, mut dictionary) = (LargestPages::default(), LargestPages::default());
     let (mut texts, mut row) = (Texts::default(), 0);
     let (mut rows, mut has_dictionary) = (Rows::new(checks), false);
-    let mut left = num_values;
+    let (mut left, mut end) = (num_values, 0);
     while left > 0 || rows.are_missing() {
         if reader.is_stopped() {
             found.refused = Some(Error::new("stopped"));
@@ -126,6 +128,8 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
         }
         if is_data {
             left = left.saturating_sub(page.num_values.into());
+            found.starts.extend(rows.found.map(|before| (page.offset, before)));
+            end = page.offset + page.header_len as u64 + u64::from(page.compressed_size);
             let added = rows.add_bytes(&page, content, &texts, &body).and_then(|bytes| {
                 row = row.max(bytes);
                 let more =
@@ -141,6 +145,7 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
             }
         }
     }
+    found.starts.extend(rows.found.map(|all| (end, all)));
     found.largest = LargestPages { row, ..data.and(dictionary) };
     found
 }

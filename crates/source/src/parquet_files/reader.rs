@@ -153,9 +153,12 @@ impl<'a> ParquetReader<'a> {
         };
         // In an object, only the pages to read are worth a request.
         let rows = if file.is_object() { self.rows_to_read(key) } else { None };
+        let index = metadata.offset_index().and_then(|index| index.get(group_number));
         let chunks = group.columns().iter().enumerate().filter(|(leaf, _)| is_read(*leaf));
         let chunks = chunks.flat_map(|(leaf, chunk)| {
-            let chunk = CheckedChunk::new(leaf, chunk, group, (created_by, self.source.max_page));
+            let index =
+                index.and_then(|index| index.get(leaf)).map_or(&[][..], |index| index.page_locations());
+            let chunk = CheckedChunk::new(leaf, (chunk, index), group, (created_by, self.source.max_page));
             let pages = rows.as_ref().and_then(|rows| file.pages(group_number, leaf, &chunk.bytes, rows));
             let (whole, parts) = match pages {
                 None => (Some(chunk), None),
@@ -163,7 +166,9 @@ impl<'a> ParquetReader<'a> {
             };
             whole.into_iter().chain(parts.into_iter().flatten())
         });
-        let (place, group) = (self.place(key), (key.file, key.row_group));
+        let (place, selects) =
+            (self.place(key), self.part.is_some() || self.filter.is_some() || key.first_row > 0);
+        let group = ((key.file, key.row_group), selects);
         let stop = self.source.stop.as_ref();
         let open = || Ok(self.bytes(key)?.stopped_by(stop.cloned()));
         let compared = self.source.checksums.compare(group, self.source.max_page, &place, open, chunks);

@@ -1,6 +1,7 @@
 //! Files with damage anywhere, in pages, page indexes and footer, are read or rejected with an error that
 //! names the file.
 
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,8 +10,9 @@ use arrow_array::builder::{Int32Builder, ListBuilder};
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
-use parquet::file::metadata::{ParquetMetaDataReader, ParquetMetaDataWriter};
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaDataReader, ParquetMetaDataWriter};
 use parquet::file::properties::{WriterProperties, WriterVersion};
+use parquet::file::writer::TrackedWrite;
 use proptest::prelude::*;
 use sawmill_profile::Profile;
 use sawmill_source::{Control, ParquetFiles, Result, Source};
@@ -102,6 +104,45 @@ fn a_dictionary_that_the_footer_does_not_place_before_its_values_is_named() {
                 assert!(is_named, "{place} {filtered}: {error}");
             }
         }
+    }
+}
+
+#[test]
+fn an_index_that_misplaces_rows_is_refused_where_not_all_rows_are_wanted() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("misplaced.parquet");
+    for (second_version, leaf, moved) in [(false, 0, 1), (true, 1, -1), (true, 2, 1), (false, 3, -1)] {
+        let good = bytes::Bytes::from(good_file(second_version, true));
+        let reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Required);
+        let metadata = reader.parse_and_finish(&good).unwrap();
+        let length = u32::from_le_bytes(good[good.len() - 8..][..4].try_into().unwrap()) as usize;
+        let mut damaged = metadata.into_builder();
+        let mut index = damaged.take_offset_index().unwrap();
+        index[0][leaf].page_locations[2].first_row_index += moved;
+        let damaged = damaged.set_offset_index(Some(index)).build();
+        let mut file = TrackedWrite::new(std::fs::File::create(&path).unwrap());
+        file.write_all(&good[..good.len() - 8 - length]).unwrap();
+        ParquetMetaDataWriter::new_with_tracked(file, &damaged).finish().unwrap();
+        let files = ParquetFiles::open(&[&path]).unwrap();
+        let second = files.plan(150).into_iter().flatten().nth(1).unwrap();
+        let mut within = files.reader(128);
+        let begun = within.start(&second).and_then(|()| within.next_batch().map(drop));
+        for error in [begun.unwrap_err(), read(&path, true).unwrap_err()] {
+            let column = ["id", "kind", "amount", "parts.list.item"][leaf];
+            let place = format!("misplaced.parquet, row group 0, column {column:?}");
+            assert!(error.place().ends_with(&place), "{error}");
+            let what = format!("begins with row 200, and not {}", 200 + moved);
+            assert!(error.what().contains(&what), "{error}");
+        }
+        let mut whole = files.reader(128);
+        let mut rows = 0;
+        for unit in files.plan(ROWS as u64).iter().flatten() {
+            whole.start(unit).unwrap();
+            while let Some(batch) = whole.next_batch().unwrap() {
+                rows += batch.num_rows();
+            }
+        }
+        assert_eq!(rows, ROWS);
     }
 }
 
