@@ -72,7 +72,7 @@ pub fn repaired<R: RangeReader + ?Sized>(reader: &R, name: &str, max_footer: u64
         return Err(wrong(what, "decrypt the file, or write it with a plaintext footer"));
     }
     let mut repairs = Repairs::default();
-    let mut to_decode = ToDecode { bytes: &bytes, digits: None, found: Vec::new() };
+    let mut to_decode = ToDecode { bytes: &bytes, digits: None, noted: Vec::new() };
     let decodable = rewrite(&bytes, &mut to_decode).map_err(|error| error.in_file(name))?;
     let options = Options::new().tail_hint(TAIL).max_footer(u64::MAX);
     let decode = |footer: &[u8]| Footer::read(&Replaced { footer, start }, name, &options);
@@ -83,7 +83,7 @@ pub fn repaired<R: RangeReader + ?Sized>(reader: &R, name: &str, max_footer: u64
         let what = "expected a file that is neither signed nor encrypted";
         return Err(wrong(what, "a repair would make the signature invalid: write the file again"));
     }
-    for (repair, group, column) in to_decode.found {
+    for (repair, [group, column]) in to_decode.noted {
         let chunk = group.zip(column).and_then(|(group, column)| footer.column_chunk(group, column));
         repairs.add(repair, chunk.map(|chunk| chunk.path()), group);
     }
@@ -164,9 +164,11 @@ struct ToDecode<'b> {
     bytes: &'b [u8],
     /// What [`digits_of`] finds, once a decimal lacks some.
     digits: Option<Digits>,
-    /// The repairs, each in its row group and column.
-    found: Vec<((String, String, String), Option<usize>, Option<usize>)>,
+    noted: Vec<Noted>,
 }
+
+/// A repair, with its row group and column.
+type Noted = ((String, String, String), [Option<usize>; 2]);
 
 impl Editor for ToDecode<'_> {
     fn value(&mut self, place: &Place, line: &DumpLine<'_>) -> Edit {
@@ -225,8 +227,8 @@ fn digits_of(footer: &[u8]) -> Digits {
 
 impl ToDecode<'_> {
     fn note(&mut self, (place, name): (&Place, &str), was: String, now: String) {
-        let (group, column) = (place.index_in("row_groups"), place.index_in("columns"));
-        self.found.push(((place.path(name), was, now), group, column));
+        let chunk = ["row_groups", "columns"].map(|list| place.index_in(list));
+        self.noted.push(((place.path(name), was, now), chunk));
     }
 }
 
