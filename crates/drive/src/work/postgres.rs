@@ -109,7 +109,7 @@ impl Target for PgTarget {
             let sql =
                 statements::create(table, several, with.as_deref(), &|pg_type| pg_type.to_string(), true);
             // A crash must not take the table with the rows that the run looks for.
-            let sql = format!("{COMMIT_DURABLY}; {sql}");
+            let sql = format!("{sql}; {COMMIT_DURABLY}");
             let created = match connection.ask(&sql, &mut given_up) {
                 // IF NOT EXISTS looks before another part commits its table, and fails after that.
                 Err(error) if several && error.what().contains("23505") => {
