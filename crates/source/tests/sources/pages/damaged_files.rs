@@ -118,7 +118,9 @@ fn an_index_that_misplaces_rows_is_refused_where_not_all_rows_are_wanted() {
         let length = u32::from_le_bytes(good[good.len() - 8..][..4].try_into().unwrap()) as usize;
         let mut damaged = metadata.into_builder();
         let mut index = damaged.take_offset_index().unwrap();
-        index[0][leaf].page_locations[2].first_row_index += moved;
+        let page = &mut index[0][leaf].page_locations[2];
+        let row = page.first_row_index;
+        page.first_row_index += moved;
         let damaged = damaged.set_offset_index(Some(index)).build();
         let mut file = TrackedWrite::new(std::fs::File::create(&path).unwrap());
         file.write_all(&good[..good.len() - 8 - length]).unwrap();
@@ -131,7 +133,7 @@ fn an_index_that_misplaces_rows_is_refused_where_not_all_rows_are_wanted() {
             let column = ["id", "kind", "amount", "parts.list.item"][leaf];
             let place = format!("misplaced.parquet, row group 0, column {column:?}");
             assert!(error.place().ends_with(&place), "{error}");
-            let what = format!("begins with row 200, and not {}", 200 + moved);
+            let what = format!("begins with row {row}, and not {}", row + moved);
             assert!(error.what().contains(&what), "{error}");
         }
         let mut whole = files.reader(128);
