@@ -33,8 +33,8 @@ pub struct ColumnFidelity {
     /// `total variation` of the values, of the `frequencies` of values that were made up, or
     /// `Kolmogorov-Smirnov` of the values, or of the `lengths` of strings, bytes and lists. Of many different strings, the
     /// greatest of the distances of their `lengths`, of their `characters` by class, and of the shares of `frequent
-    /// strings` (total variation). Of structs the distance of their `nulls`; 1 for columns of `other types`. `no values`, if neither has some, is
-    /// not kept.
+    /// strings` (total variation). The distance of structs is that of their `nulls`, and 1 for columns of `other types`.
+    /// A column with `no values` in the source and in the generated data is not kept.
     pub measure: &'static str,
     /// The distance by this measure, from 0 to 1.
     pub distance: f64,
